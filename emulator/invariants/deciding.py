@@ -18,7 +18,6 @@ from yarnctl.deciding.records import (
     Transfer,
     Transition,
     UnknownApplication,
-    is_of,
 )
 
 DATED_BY_A_FACT = (
@@ -83,7 +82,7 @@ def journal_before_action(watch: RunWatch) -> Stories:
             told = f"{record.action} {record.order}"
             if record.order and record.order not in watch.decided:
                 yield f"{told} was performed, nothing decided it"
-            asked = next((action for action in watch.asked if is_of(record, action)), None)
+            asked = next((action for action in watch.asked if record.is_of(action)), None)
             if asked is not None:
                 watch.asked.remove(asked)
             elif not record.queue and not record.back:

@@ -7,7 +7,7 @@ from tests.unit.two_jobs import play
 from yarnctl.deciding.model import Restore, SetQueueMaximum
 from yarnctl.deciding.queue_hold import CAP_AFTER_MS
 from yarnctl.deciding.reasons.orders import DemandOver
-from yarnctl.deciding.records import Lowering, Performed, Restoring, is_of
+from yarnctl.deciding.records import Lowering, Performed, Restoring
 
 
 def test_a_queue_is_held_at_its_guarantee_and_put_back():
@@ -48,7 +48,7 @@ def test_what_is_changed_is_written_first():
     for place, action in made.items():
         done = journal.records[place + 1]
         assert isinstance(done, Performed)
-        assert is_of(done, action)
+        assert done.is_of(action)
 
 
 def test_while_it_is_held_nobody_there_is_given_anything():

@@ -240,7 +240,7 @@ def _first_asks(plan: Plan, names: QueueNames, stack: ExitStack) -> FirstAsks:
 def make_loop(
     plan: Plan,
     state: StateDir,
-    port: Attached,
+    attached: Attached,
     rebuilt: Rebuilt | None,
     first_asks: FirstAsks | None = None,
     names: QueueNames | None = None,
@@ -255,22 +255,26 @@ def make_loop(
     enforce = plan.attachment.enforce
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
     if rebuilt is not None:
-        _go_on(rebuilt, port, publisher)
+        _go_on(rebuilt, attached, publisher)
     lock = _lock(plan, state) if enforce else None
     misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
-    guard = WriteGuard(lock, port.permission.why_nothing, misdirection, _folders(plan) if enforce else None)
+    guard = WriteGuard(
+        lock, attached.permission.why_nothing, misdirection, _folders(plan) if enforce else None
+    )
     admission = _admission(plan, state, rebuilt, names)
     sold = None if admission is None or not admission.sells else partial(sold_deadlines, admission.store)
     settings = msgspec.structs.replace(plan.settings, deadlines=None if sold is None else "sold")
     controller = Controller(settings, remembered=rebuilt.remembered if rebuilt else None)
     fold = Fold() if rebuilt is None else rebuilt.fold
     journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=fold)
-    port.permission.host = lambda: guard.closed()[1]
+    attached.permission.host = lambda: guard.closed()[1]
     open_orders = rebuilt.remembered.ledger.open if rebuilt else ()
-    guarded = GuardedPort(port, guard, enforce=enforce, clock_ms=clock_ms, open_orders=open_orders, sold=sold)
+    guarded = GuardedPort(
+        attached, guard, enforce=enforce, clock_ms=clock_ms, open_orders=open_orders, sold=sold
+    )
     if lock is not None:
-        lead(port.restorer, lock, hdfs_client(plan.cluster))
-    queue_caps = _queue_caps(plan, port, guarded, names)
+        lead(attached.restorer, lock, hdfs_client(plan.cluster))
+    queue_caps = _queue_caps(plan, attached, guarded, names)
     if first_asks is not None:
         first_asks.may_predict = lambda: queue_caps.enabled
 
@@ -291,12 +295,12 @@ def make_loop(
         publisher,
         clock_ms=clock_ms,
         lock=lock,
-        restorer=port.restorer,
+        restorer=attached.restorer,
         ranks=plan.attachment.allow_priority and plan.settings.mode == "deadlines",
         epoch=rebuilt.epoch if rebuilt else "",
-        observe_soon=port.observe_soon,
-        problem=lambda: port.last_problem,
-        left_alone=port.left_alone,
+        observe_soon=attached.observe_soon,
+        problem=lambda: attached.last_problem,
+        left_alone=attached.left_alone,
         queue_caps=queue_caps,
         admission=admission,
         names=names,
@@ -311,11 +315,13 @@ def _require_in_place(state: StateDir, journal: JournalFile) -> None:
     journal.require_in_place()
 
 
-def _go_on(rebuilt: Rebuilt, port: Attached, publisher: Publisher) -> None:
+def _go_on(rebuilt: Rebuilt, attached: Attached, publisher: Publisher) -> None:
     publisher.record(rebuilt.recent)
     back_ms = max(0, rebuilt.remembered.now_ms - clock_ms())
-    port.adopt([set_back(order, back_ms) for order in rebuilt.remembered.ledger.open.values()], rebuilt.epoch)
-    port.expect(rebuilt.remembered.ledger.suspended.values())
+    attached.adopt(
+        [set_back(order, back_ms) for order in rebuilt.remembered.ledger.open.values()], rebuilt.epoch
+    )
+    attached.expect(rebuilt.remembered.ledger.suspended.values())
     _LOG.info("%d open orders continue from the journal", len(rebuilt.remembered.ledger.open))
     if (ahead_ms := rebuilt.remembered.now_ms - clock_ms()) > APART_MS:
         message = "the clock was set back by %d s since the last run; orders continue by the new time"
@@ -373,12 +379,12 @@ def lead(restorer: Restorer, lock: LockFile, hdfs: WebHdfs) -> None:
     restorer.lost()
 
 
-def _queue_caps(plan: Plan, port: Attached, guarded: GuardedPort, names: QueueNames | None) -> QueueCaps:
+def _queue_caps(plan: Plan, attached: Attached, guarded: GuardedPort, names: QueueNames | None) -> QueueCaps:
     return QueueCaps(
-        port.queue_settings.limits,
+        attached.queue_settings.limits,
         guarded.perform,
         plan.settings.preemptable_queues,
-        port.restorer,
+        attached.restorer,
         enabled=plan.attachment.allow_queue_cap,
         tree=_newest_tree(names),
     )

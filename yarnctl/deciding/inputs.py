@@ -91,24 +91,24 @@ class InputReader:
         self.held: dict[tuple[str, int], HeldTime] = {}
         self.consents: dict[str, JobConsent] = {}
 
-    def observation(self, record: Observed) -> Observation:
+    def observation(self, observed: Observed) -> Observation:
         """Return the observation of a step."""
-        snapshot = None if record.change is None else self.rows.snapshot(record.change)
-        for key in record.held_gone:
+        snapshot = None if observed.change is None else self.rows.snapshot(observed.change)
+        for key in observed.held_gone:
             self.held.pop(key, None)
-        for name in record.consents_gone:
+        for name in observed.consents_gone:
             self.consents.pop(name, None)
-        self.held.update(((row.payer, row.window_ms), row) for row in record.held)
-        self.consents.update((row.application, row) for row in record.consents)
+        self.held.update(((row.payer, row.window_ms), row) for row in observed.held)
+        self.consents.update((row.application, row) for row in observed.consents)
         return Observation(
-            now_ms=record.at_ms,
-            as_of_ms=record.at_ms if record.as_of_ms is None else record.as_of_ms,
+            now_ms=observed.at_ms,
+            as_of_ms=observed.at_ms if observed.as_of_ms is None else observed.as_of_ms,
             snapshot=snapshot,
-            cluster="quiet" if record.cluster == "not-requested" else record.cluster,
-            tasks=record.tasks,
-            unreachable=record.unreachable,
-            late=record.late,
-            facts=record.facts,
+            cluster="quiet" if observed.cluster == "not-requested" else observed.cluster,
+            tasks=observed.tasks,
+            unreachable=observed.unreachable,
+            late=observed.late,
+            facts=observed.facts,
             held=tuple(self.held.values()),
             consents=tuple(self.consents.values()),
         )
@@ -174,20 +174,20 @@ class InputLog:
         return found
 
     def close(
-        self, observed: Observed, seen: Observation, *, led: bool, goes_on: bool, changed: bool
+        self, observed: Observed, observation: Observation, *, led: bool, goes_on: bool, changed: bool
     ) -> tuple[Observed, ...]:
         """Add a step's input; return the inputs that are written now, those kept back before it first.
 
         ``led``: the step has a result. ``goes_on``: the decision needs another round. ``changed``: the
         step changed what later decisions depend on, though it has no result.
         """
-        self._rounds.append((observed, seen))
+        self._rounds.append((observed, observation))
         if led or self._unfinished:
             self._unfinished = goes_on
             rounds, self._rounds, self.left_out = self._rounds, [], False
             return tuple(self._written_as(observed, seen) for observed, seen in rounds)
         if not goes_on:
-            has_input = len(self._rounds) > 1 or seen.snapshot is not None or bool(observed.facts)
+            has_input = len(self._rounds) > 1 or observation.snapshot is not None or bool(observed.facts)
             self.left_out = self.left_out or has_input or changed
             self._rounds = []
         return ()

@@ -148,12 +148,12 @@ class Ledger:
         if applies is not None:
             applies(self, record)
 
-    def _observed(self, record: Observed) -> None:
+    def _observed(self, observed: Observed) -> None:
         """Apply the time-outs up to the step before; that step's requests were performed."""
-        if record.since_ms:
-            self.retire(record.since_ms)
+        if observed.since_ms:
+            self.retire(observed.since_ms)
         if self.losses.charges and self.settings.levers is not None:
-            self.losses.retire(record.at_ms, self.settings.levers)
+            self.losses.retire(observed.at_ms, self.settings.levers)
         self.due = []
 
     def _stopped(self, record: records.Stopped) -> None:
@@ -234,7 +234,7 @@ class Ledger:
 
     def _performed(self, record: records.Performed) -> None:
         """Record a request that perhaps must be sent again."""
-        action = next((each for each in self.due if records.is_of(record, each)), None)
+        action = next((each for each in self.due if record.is_of(each)), None)
         if action is not None:
             self.due.remove(action)
             self.regrowing.performed(action, record.outcome)

@@ -115,24 +115,24 @@ class Misdirection:
     def _of(self, queue: str) -> QueueReleases:
         return self.queues.get(queue) or QueueReleases(queue=queue)
 
-    def _transfer(self, record: Transfer) -> None:
+    def _transfer(self, transfer: Transfer) -> None:
         """Note the new requester; without another open order its queue is not known, and nothing counts."""
-        known = [each for each in self.requesters.values() if each.application == record.target]
-        self.requesters.pop(record.order, None)
+        known = [each for each in self.requesters.values() if each.application == transfer.target]
+        self.requesters.pop(transfer.order, None)
         if known:
-            self.requesters[record.order] = known[0]
+            self.requesters[transfer.order] = known[0]
 
-    def _moved(self, record: Transition) -> None:
-        if record.target in OPEN:
+    def _moved(self, transition: Transition) -> None:
+        if transition.target in OPEN:
             return
-        requester = self.requesters.pop(record.order, None)
-        misdirected = _is_misdirected(record)
-        if requester is None or not (misdirected or record.target == "granted"):
+        requester = self.requesters.pop(transition.order, None)
+        misdirected = _is_misdirected(transition)
+        if requester is None or not (misdirected or transition.target == "granted"):
             return
         each = self._of(requester.queue)
-        if each.why is not None and record.at_ms < each.why.until_ms:
+        if each.why is not None and transition.at_ms < each.why.until_ms:
             return  # its order was sent before the pause
-        release = FreedContainer(record.order, record.application, misdirected)
+        release = FreedContainer(transition.order, transition.application, misdirected)
         granted = 0 if misdirected else each.granted + 1
         self.queues[each.queue] = msgspec.structs.replace(
             each,
@@ -159,14 +159,14 @@ def pause_ms(pauses: int) -> int:
     return min(FIRST_PAUSE_MS << min(pauses, 10), PAUSE_MAX_MS)
 
 
-def _lost(each: QueueReleases) -> int:
-    return sum(release.misdirected for release in each.last)
+def _lost(releases: QueueReleases) -> int:
+    return sum(release.misdirected for release in releases.last)
 
 
-def _is_misdirected(record: Transition) -> bool:
+def _is_misdirected(transition: Transition) -> bool:
     """Return whether another application got the container: observed, or while its requester waits."""
-    return record.target == "misdirected" or (
-        isinstance(record.why, Unclaimed) and record.why.requester_waits
+    return transition.target == "misdirected" or (
+        isinstance(transition.why, Unclaimed) and transition.why.requester_waits
     )
 
 

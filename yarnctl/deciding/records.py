@@ -256,6 +256,10 @@ class Performed(msgspec.Struct, frozen=True, tag="performed", kw_only=True, omit
     queue: str = ""
     back: bool = False
 
+    def is_of(self, action: Action) -> bool:
+        """Return whether it is the outcome of this action."""
+        return self == performed(self.at_ms, action, self.outcome)
+
 
 def performed(at_ms: int, action: Action, outcome: Outcome) -> Performed:
     """Return the record of an action's outcome."""
@@ -276,11 +280,6 @@ def performed(at_ms: int, action: Action, outcome: Outcome) -> Performed:
         queue=queue,
         back=isinstance(action, Restore),
     )
-
-
-def is_of(record: Performed, action: Action) -> bool:
-    """Return whether an outcome is of this action."""
-    return record == performed(record.at_ms, action, record.outcome)
 
 
 class Epoch(msgspec.Struct, frozen=True, tag="epoch"):

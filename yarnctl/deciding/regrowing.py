@@ -114,6 +114,8 @@ class Regrowing:
         return [grow(each) for each in self.shrunk.values()]
 
 
-def grow(each: Shrunk) -> Grow:
+def grow(shrunk: Shrunk) -> Grow:
     """Return the request by which an application grows again."""
-    return Grow(each.application, tuple(dict.fromkeys(drain_order.decision for drain_order in each.orders)))
+    return Grow(
+        shrunk.application, tuple(dict.fromkeys(drain_order.decision for drain_order in shrunk.orders))
+    )

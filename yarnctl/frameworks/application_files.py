@@ -151,9 +151,9 @@ def _section(where: str, kind: str, table: Any) -> ApplicationSection:
 
 
 def _refuse_settled(
-    where: str, framework: Submitter, own: Mapping[str, str], tunables: Mapping[str, Sequence[str]]
+    where: str, submitter: Submitter, own: Mapping[str, str], tunables: Mapping[str, Sequence[str]]
 ) -> None:
-    few, more = framework.given(2), framework.given(3)
+    few, more = submitter.given(2), submitter.given(3)
     odd = next((name for name in few if few[name] != more[name] and name in own), None)
     if odd is not None:
         problem = f"the command sets {odd}, but yarnctl chooses the number of containers"

@@ -64,7 +64,7 @@ class Framework(Protocol):
 
     KIND: str
 
-    def consent(self, settings: Attachment) -> Consent:
+    def consent(self, attachment: Attachment) -> Consent:
         """Return the rules by which its applications may have containers drained."""
 
     def is_name(self, application: str, name: str) -> bool:

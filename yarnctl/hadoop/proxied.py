@@ -54,16 +54,16 @@ class ProxiedClient:
     def __init__(self, transport: Transport, application: str, path: str) -> None:
         self._query = approved(transport, application)
         self.application = application
-        self._to = transport
+        self._transport = transport
         self._root = f"/proxy/{application}{path}"
 
     def _read(
         self, path: str, decoder: OneDecoder[Any] | ListDecoder[Any], query: dict[str, str] | None = None
     ) -> Any:
         try:
-            return self._to.read(self._root + path, decoder, {**self._query, **(query or {})})
+            return self._transport.read(self._root + path, decoder, {**self._query, **(query or {})})
         except (Unreachable, Rejected) as problem:
-            return absent(self._to, problem)
+            return absent(self._transport, problem)
 
     def _made(self, to: Callable[[Any], Made], answer: Any) -> Made | Absent:
         """Return an answer of ``_read`` converted by ``to``."""
@@ -72,7 +72,7 @@ class ProxiedClient:
     def _put(self, path: str, body: bytes) -> HttpAnswer | Absent:
         """Send a change; Absent: it was not made. Raises Rejected and Uncertain."""
         try:
-            answer = self._to.change("PUT", self._root + path, body, query=self._query)
+            answer = self._transport.change("PUT", self._root + path, body, query=self._query)
         except Uncertain:
             raise
         except (Missing, Unreachable) as problem:

@@ -140,12 +140,12 @@ class Replay:
         if self._due:
             self.differ(f"before this, {_short(self._due[0])} must be performed")
 
-    def _observed(self, record: Observed, raw: bytes) -> None:
+    def _observed(self, observed: Observed, raw: bytes) -> None:
         self._between_steps()
         if self._header is not None:
             self._start(self._header)
         self._opening.append(raw)
-        step = self._deciding().fed(record, self._reader)
+        step = self._deciding().fed(observed, self._reader)
         if step.records:  # else a round of one decision: its result follows
             opening, self._opening = self._opening, []
             self._begin(step, opening)
@@ -182,7 +182,7 @@ class Replay:
         if not self._due:
             self.differ(f"{raw.decode().rstrip()}, and no action was due")
         action = self._due.popleft()
-        if not records.is_of(record, action):
+        if not record.is_of(action):
             self.differ(f"{raw.decode().rstrip()}, but due is {_short(action)}")
         self._expected = deque(map(records.encode, self._deciding().settle(action, record.outcome)))
         self._compare(raw)

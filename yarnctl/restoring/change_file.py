@@ -44,8 +44,8 @@ class StoredRecord(NamedTuple):
 class ChangeFiles:
     """The records in ``folder`` as seen by ``holder``, whose lock has ``term``. Raises as the store does."""
 
-    def __init__(self, store: WebHdfs, folder: str, holder: str, term: Callable[[], int] = lambda: 0) -> None:
-        self._store = store
+    def __init__(self, hdfs: WebHdfs, folder: str, holder: str, term: Callable[[], int] = lambda: 0) -> None:
+        self._hdfs = hdfs
         self._folder = folder
         self.holder = holder
         self.term = term
@@ -55,7 +55,7 @@ class ChangeFiles:
     def create(self, changes: Sequence[Change]) -> str:
         """Write a new record, complete when this returns, and return its name."""
         name = self._new_name()
-        self._store.make_directories(self._folder, FOLDER_MODE)
+        self._hdfs.make_directories(self._folder, FOLDER_MODE)
         self.replace(name, changes)
         return name
 
@@ -63,32 +63,32 @@ class ChangeFiles:
         """Write the content of a record of this process anew."""
         beside = f"{self._folder}/.{name}.tmp"
         data = msgspec.json.encode(ChangeRecord(tuple(changes)))
-        self._store.create(beside, data, mode=FILE_MODE, overwrite=True)
-        self._store.rename(beside, self.path(name), overwrite=True)
+        self._hdfs.create(beside, data, mode=FILE_MODE, overwrite=True)
+        self._hdfs.rename(beside, self.path(name), overwrite=True)
 
     def take_over(self, name: str) -> str | None:
         """Make the record of another process this one's; return its new name, None if it is gone."""
         new = self._new_name()
         try:
-            self._store.rename(self.path(name), self.path(new))
+            self._hdfs.rename(self.path(name), self.path(new))
         except Missing:
             return None
         return new
 
     def exists(self, name: str) -> bool:
         """Return whether the record is still this process's: it has not been taken over."""
-        return self._store.find(self.path(name)) is not None
+        return self._hdfs.find(self.path(name)) is not None
 
     def remove(self, name: str) -> None:
         """Remove a record, if it still exists."""
-        self._store.delete(self.path(name))
+        self._hdfs.delete(self.path(name))
 
     def others(self) -> tuple[StoredRecord, ...]:
         """Return the records of other processes, older terms first; remove half ones (lock's holder only)."""
-        for row in _listed(self._store, self._folder):
+        for row in _listed(self._hdfs, self._folder):
             if row.name.startswith(".changes-"):
-                self._store.delete(self.path(row.name))
-        found = [one for one in stored_records(self._store, self._folder) if one.name not in self._own]
+                self._hdfs.delete(self.path(row.name))
+        found = [one for one in stored_records(self._hdfs, self._folder) if one.name not in self._own]
         numbers = [one.number for one in found if one.holder == self.holder]  # of an earlier process
         self._number = max([self._number, *numbers])
         return tuple(found)
@@ -104,15 +104,15 @@ class ChangeFiles:
         return name
 
 
-def stored_records(store: WebHdfs, folder: str) -> tuple[StoredRecord, ...]:
+def stored_records(hdfs: WebHdfs, folder: str) -> tuple[StoredRecord, ...]:
     """Return every record in ``folder``, older terms first. Raises as the store does."""
     found = []
-    for row in sorted(_listed(store, folder), key=lambda row: row.name):
+    for row in sorted(_listed(hdfs, folder), key=lambda row: row.name):
         match = _NAME.fullmatch(row.name)
         if match is None:
             continue
         try:
-            record = msgspec.json.decode(store.read(f"{folder}/{row.name}", RECORD_BYTES), type=ChangeRecord)
+            record = msgspec.json.decode(hdfs.read(f"{folder}/{row.name}", RECORD_BYTES), type=ChangeRecord)
             if record.lock != KIND:
                 raise ValueError(f"a record under a lock of kind {record.lock!r}")
             for change in record.changes:
@@ -139,9 +139,9 @@ def _require_values(change: Change) -> None:
                 raise ValueError(f"{change.before} executors, decisions {change.now!r}")
 
 
-def _listed(store: WebHdfs, folder: str) -> tuple[FileStatus, ...]:
+def _listed(hdfs: WebHdfs, folder: str) -> tuple[FileStatus, ...]:
     try:
-        return store.listing(folder)
+        return hdfs.listing(folder)
     except Missing:
         return ()
 

@@ -220,65 +220,65 @@ class Restorer:
         self._tidy()
         return outcome
 
-    def attempt(self, one: OpenChange) -> Outcome:
+    def attempt(self, open_change: OpenChange) -> Outcome:
         """Read a setting; end its change, or request the value before. Accepted: ended, or requested."""
-        change = one.change
+        change = open_change.change
         try:
             reading = self._settings[change.kind].read(change)
         except YarnctlError as problem:
             reading = Reading("unread", str(problem))
         match reading.state:
             case "before":
-                self._end(one, reading.found, ReadBack())
+                self._end(open_change, reading.found, ReadBack())
             case "gone":
-                self._end(one, "", TargetGone())
+                self._end(open_change, "", TargetGone())
             case "other":
                 _LOG.warning("%s was changed to %s by its owner; it stays", described(change), reading.found)
-                self._end(one, reading.found, ChangedByOthers())
+                self._end(open_change, reading.found, ChangedByOthers())
             case "unread":
-                return self._postpone(one, Unknown(ClientFault(reading.found[:FAULT_MAX])))
+                return self._postpone(open_change, Unknown(ClientFault(reading.found[:FAULT_MAX])))
             case "now":
-                return self._request(one)
+                return self._request(open_change)
         return Accepted()
 
-    def _request(self, one: OpenChange) -> Outcome:
+    def _request(self, open_change: OpenChange) -> Outcome:
         if self.files is not None:
             try:
-                is_ours = self.files.exists(one.file)
+                is_ours = self.files.exists(open_change.file)
             except YarnctlError as problem:
                 if not self.leads():
-                    return self._postpone(one, Unknown(ClientFault(str(problem)[:FAULT_MAX])))
+                    return self._postpone(open_change, Unknown(ClientFault(str(problem)[:FAULT_MAX])))
                 is_ours = True  # no other process may take records over while this one leads
             if not is_ours:
-                self._end(one, one.change.now, TakenOver())
+                self._end(open_change, open_change.change.now, TakenOver())
                 return Accepted()
         at_ms = self._clock()
-        self.write(Restoring(at_ms, one.change, one.why or LeftByEarlierRun()))
-        action = Restore(one.change)
+        self.write(Restoring(at_ms, open_change.change, open_change.why or LeftByEarlierRun()))
+        action = Restore(open_change.change)
         outcome = self._perform(action)
         self.write(performed(at_ms, action, outcome))
-        return self._postpone(one, outcome)
+        return self._postpone(open_change, outcome)
 
-    def _postpone(self, one: OpenChange, outcome: Outcome) -> Outcome:
+    def _postpone(self, open_change: OpenChange, outcome: Outcome) -> Outcome:
         is_accepted = isinstance(outcome, Accepted)
         if not isinstance(outcome, Accepted):
-            command = command_for(one.change)
+            command = command_for(open_change.change)
             _LOG.warning(
                 "cannot restore %s, will retry%s: %s",
-                described(one.change),
+                described(open_change.change),
                 f" (or run: {command})" if command else "",
                 said(outcome.why) or "no answer",
             )
-        if is_accepted != one.is_accepted or not one.pause_ms:
-            one.pause_ms = CONFIRM_MS if is_accepted else RETRY_MS
+        if is_accepted != open_change.is_accepted or not open_change.pause_ms:
+            open_change.pause_ms = CONFIRM_MS if is_accepted else RETRY_MS
         else:
-            one.pause_ms = min(2 * one.pause_ms, PAUSE_MAX_MS)
-        one.is_accepted = is_accepted
-        one.again_at_ms = self._clock() + one.pause_ms
+            open_change.pause_ms = min(2 * open_change.pause_ms, PAUSE_MAX_MS)
+        open_change.is_accepted = is_accepted
+        open_change.again_at_ms = self._clock() + open_change.pause_ms
         return outcome
 
-    def _end(self, one: OpenChange, found: str, why: ChangeReason) -> None:
-        change = one.change
+    def _end(self, open_change: OpenChange, found: str, why: ChangeReason) -> None:
+        change = open_change.change
         del self.open[change.key]
         self.write(Restored(self._clock(), change.kind, change.target, found, why))
         if not isinstance(why, NotChanged):

@@ -69,24 +69,26 @@ def gather(cluster: ClusterAddress, facts: Facts, clock_ms: Callable[[], int]) -
     return msgspec.structs.replace(facts, **seen, why=why)
 
 
-def _identified(manager: ResourceManager, to: Transport) -> yarn.ClusterInfo:
+def _identified(manager: ResourceManager, transport: Transport) -> yarn.ClusterInfo:
     """Return the cluster's identity. Raises BadInput for another kind of daemon, which lacks this address."""
     try:
         return manager.identify()
     except Missing:
         remedy = "set --rm to the host and port of yarn.resourcemanager.webapp.address (default port 8088)"
         problem = "this server answers, but it is not a ResourceManager"
-        raise BadInput(to.pinned or to.addresses[0], problem, remedy) from None
+        raise BadInput(transport.pinned or transport.addresses[0], problem, remedy) from None
 
 
-def _proxy(cluster: ClusterAddress, to: Transport, configuration: Mapping[str, str] | None) -> TriedAddress:
+def _proxy(
+    cluster: ClusterAddress, transport: Transport, configuration: Mapping[str, str] | None
+) -> TriedAddress:
     """Request the page of a running application; raises Unreachable where none is running."""
-    manager = ResourceManager(to)
+    manager = ResourceManager(transport)
     rows = [row for row in manager.applications() if row.state == "RUNNING"]
     rows.sort(key=lambda row: (row.kind.upper() not in PAGES, -row.containers, row.application))
     if not rows:
         raise Unreachable("not checked: no application is running")
-    found = find_proxy(cluster, manager, configuration, to.pinned)
+    found = find_proxy(cluster, manager, configuration, transport.pinned)
     limits = msgspec.structs.replace(cluster.limits, retries=0)
     with Transport(
         found.addresses, cluster.identity, limits, daemon=found.daemon, ca_file=cluster.ca_file
@@ -153,8 +155,8 @@ def _hdfs(cluster: ClusterAddress, facts: Facts, why: dict[str, str]) -> dict[st
     return seen | {"absent": tuple(absent)}
 
 
-def _safe_mode(node: Transport) -> bool | None:
-    beans = node.read("/jmx", yarn.NAME_NODE_STATE, {"qry": NAME_NODE_STATE})
+def _safe_mode(transport: Transport) -> bool | None:
+    beans = transport.read("/jmx", yarn.NAME_NODE_STATE, {"qry": NAME_NODE_STATE})
     return next((one.state != "Operational" for one in beans if one.state), None)
 
 

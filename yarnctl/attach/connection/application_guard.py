@@ -295,33 +295,35 @@ class ApplicationGuard:
                 one.running = self._next(one)
                 self._pool.submit(self._run, one)
 
-    def _next(self, one: _Application) -> _Read:
-        read = min(one.waiting.values(), key=lambda each: one.served.get(each.kind, -1))
+    def _next(self, application: _Application) -> _Read:
+        read = min(application.waiting.values(), key=lambda each: application.served.get(each.kind, -1))
         self._served += 1
-        one.served[read.kind] = self._served
+        application.served[read.kind] = self._served
         read.began_ms = self.clock_ms()
-        return one.waiting.pop(read.purpose)
+        return application.waiting.pop(read.purpose)
 
-    def _run(self, one: _Application) -> None:
+    def _run(self, application: _Application) -> None:
         """Run an application's reads in a thread of the pool; reads of one look share an allowance."""
-        read = one.running
+        read = application.running
         while read is not None:
-            if one._allowance is None or one.look != read.look:
-                one.look, one._allowance = read.look, self._allowance()
-            allowance = one._allowance
-            helpers = HELPERS_EACH if one.is_prompt else 0
+            if application._allowance is None or application.look != read.look:
+                application.look, application._allowance = read.look, self._allowance()
+            allowance = application._allowance
+            helpers = HELPERS_EACH if application.is_prompt else 0
             with allowed(allowance):
                 answer = attempt(read.read, ApplicationLook(self._helpers, helpers))
             allowance.close()
             in_time = not self._is_slow(read)
             with self._lock:
-                one.in_time = min(PROMPT_AGAIN, one.in_time + 1) if in_time else one.in_time
-                one.running = after = self._next(one) if one.waiting else None
+                application.in_time = (
+                    min(PROMPT_AGAIN, application.in_time + 1) if in_time else application.in_time
+                )
+                application.running = after = self._next(application) if application.waiting else None
                 read.done.set_result(answer)
                 if after is None:
                     self._running -= 1
-                    self._running_late -= one.is_late
-                    one.is_late = False
+                    self._running_late -= application.is_late
+                    application.is_late = False
                     self._dispatch()
             read = after
 

@@ -178,32 +178,34 @@ class ResumeCosts:
         held = self._live.observe(dict.fromkeys(one.application for one, _ in back))
         return [*without, *(self._resumed(one, row, held[one.application]) for one, row in back)]
 
-    def _lost(self, one: SuspendedTask, attempt: TaskAttempt) -> CameBackWithout:
+    def _lost(self, task: SuspendedTask, attempt: TaskAttempt) -> CameBackWithout:
         """Return the fact that saved work is done again; no later attempt counts as resumed by this order."""
         status = parse(attempt.status)
         assert status is not None
-        del self.suspended[one.order]
-        keys = one.groups or -1
-        return CameBackWithout(one.order, attempt.attempt, keys, one.generation, status.gen, self._clock())
+        del self.suspended[task.order]
+        keys = task.groups or -1
+        return CameBackWithout(task.order, attempt.attempt, keys, task.generation, status.gen, self._clock())
 
-    def _resumed(self, one: SuspendedTask, attempt: TaskAttempt, held: Held | Problem) -> CameBack:
+    def _resumed(self, task: SuspendedTask, attempt: TaskAttempt, held: Held | Problem) -> CameBack:
         status = parse(attempt.status)
         assert status is not None
-        del self.suspended[one.order]
+        del self.suspended[task.order]
         launch_ms = _launch_ms(attempt, held)
         shuffle_ms = max(0, attempt.merged_at_ms - attempt.started_at_ms)
         if launch_ms >= 0:
-            self._launch.add(one.application, launch_ms)
-        if one.shuffle_ms > 0 and _is_first(one.attempt):
-            self._shuffle_permille.add(one.application, min(shuffle_ms * 1000 // one.shuffle_ms, SLOWER_MAX))
+            self._launch.add(task.application, launch_ms)
+        if task.shuffle_ms > 0 and _is_first(task.attempt):
+            self._shuffle_permille.add(
+                task.application, min(shuffle_ms * 1000 // task.shuffle_ms, SLOWER_MAX)
+            )
         now_ms = self._clock()
         skip_ms = min(status.back, max(0, now_ms - attempt.merged_at_ms))  # the owner's figure, bounded
         if 0 <= status.base < LARGE_BYTES:
-            self._skip.add(one.application, skip_ms)
+            self._skip.add(task.application, skip_ms)
         elif status.base > 0:
-            moved_ms = max(1, skip_ms - self._skip.usual(one.application))
-            self._skip_bytes_per_ms.add(one.application, max(1, status.base // moved_ms))
-        return CameBack(one.order, attempt.attempt, max(0, launch_ms), shuffle_ms, skip_ms, now_ms)
+            moved_ms = max(1, skip_ms - self._skip.usual(task.application))
+            self._skip_bytes_per_ms.add(task.application, max(1, status.base // moved_ms))
+        return CameBack(task.order, attempt.attempt, max(0, launch_ms), shuffle_ms, skip_ms, now_ms)
 
     def drop(self, applications: Iterable[str]) -> None:
         """Drop applications that have ended."""
@@ -242,10 +244,10 @@ def attempts_of(
 
 
 def _returned(
-    one: SuspendedTask, rows: Sequence[TaskAttempt]
+    task: SuspendedTask, rows: Sequence[TaskAttempt]
 ) -> tuple[TaskAttempt | None, TaskAttempt | None]:
-    later = _later(one, rows)
-    lost = next((row for row in later if _started_lower(one, row)), None)
+    later = _later(task, rows)
+    lost = next((row for row in later if _started_lower(task, row)), None)
     row = next((row for row in later if _is_back(row)), None)
     if lost is None or row is None:
         return lost, row
@@ -253,8 +255,8 @@ def _returned(
     return (lost, None) if first else (None, row)
 
 
-def _later(one: SuspendedTask, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:
-    number = attempt_number(one.attempt)
+def _later(task: SuspendedTask, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:
+    number = attempt_number(task.attempt)
     found = [row for row in rows if attempt_number(row.attempt) > number and row.merged_at_ms > 0]
     return sorted(found, key=lambda row: attempt_number(row.attempt))
 
@@ -264,9 +266,9 @@ def _is_back(attempt: TaskAttempt) -> bool:
     return status is not None and status.back >= 0
 
 
-def _started_lower(one: SuspendedTask, attempt: TaskAttempt) -> bool:
+def _started_lower(task: SuspendedTask, attempt: TaskAttempt) -> bool:
     status = parse(attempt.status)
-    return status is not None and status.phase in WORKING and 0 <= status.gen < one.generation
+    return status is not None and status.phase in WORKING and 0 <= status.gen < task.generation
 
 
 def _is_first(attempt: str) -> bool:

@@ -86,13 +86,13 @@ from yarnctl.restoring.restorer import Restorer, ReversibleSetting
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 from yarnctl.task_runner.runner.protocol.stores import StoreError, Unusable
 
-FOLDER_MODE, FILE_MODE = 0o755, 0o644  # The job's user must read a request; only its owner may write one
+FOLDER_MODE, FILE_MODE = 0o755, 0o644  # The job's user must read a request; only its owner may write tracked
 
 
 class LeavingOrders(Protocol):
     """The orders to applications of one framework; methods raise as the clients do."""
 
-    def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
+    def drain(self, action: Drain, tracked: TrackedOrder) -> Outcome:
         """Order a container to leave, once."""
 
 
@@ -163,183 +163,188 @@ class Performing:
             action.order, action.application, action.attempt, action.container, generation, verb
         )
 
-    def _drain(self, action: Drain) -> Outcome:
-        orders = self._leaving.get(self._connection.row(action.application).kind.upper())
+    def _drain(self, drain: Drain) -> Outcome:
+        orders = self._leaving.get(self._connection.row(drain.application).kind.upper())
         if orders is None:
             return Refused(KillNotAllowed())
-        one = self._begin(action, "drain")
-        if one is None:
-            return Refused(ForeignAttempt(action.attempt, action.application))
-        return Accepted() if one.released_at_ms else orders.drain(action, one)
+        tracked = self._begin(drain, "drain")
+        if tracked is None:
+            return Refused(ForeignAttempt(drain.attempt, drain.application))
+        return Accepted() if tracked.released_at_ms else orders.drain(drain, tracked)
 
-    def _grow(self, action: Grow) -> Outcome:
-        return self._restorer.restore(action.application, DemandOver(), ("bounds", "executors"))
+    def _grow(self, grow: Grow) -> Outcome:
+        return self._restorer.restore(grow.application, DemandOver(), ("bounds", "executors"))
 
-    def _suspend(self, action: Suspend) -> Outcome:
+    def _suspend(self, suspend: Suspend) -> Outcome:
         if self._hdfs is None:
             return Withheld(NoHdfs())
-        one = self._begin(action, "suspend", action.generation)
-        if one is None:
-            return Refused(ForeignAttempt(action.attempt, action.application))
-        if unseen := self._cannot_see(one):
+        tracked = self._begin(suspend, "suspend", suspend.generation)
+        if tracked is None:
+            return Refused(ForeignAttempt(suspend.attempt, suspend.application))
+        if unseen := self._cannot_see(tracked):
             return Withheld(unseen)
-        self._ask(self._hdfs, one)
-        one.requested = True
-        self._notify_runner(one)
+        self._ask(self._hdfs, tracked)
+        tracked.requested = True
+        self._notify_runner(tracked)
         return Accepted()
 
-    def _ask(self, hdfs: WebHdfs, one: TrackedOrder) -> None:
+    def _ask(self, hdfs: WebHdfs, tracked: TrackedOrder) -> None:
         """Write the request; if HDFS cannot be written now, block all requests for a while."""
         try:
-            self._write_request(hdfs, one)
+            self._write_request(hdfs, tracked)
         except Unreachable as problem:
             self._permission.store_failed(problem)
             raise
         self._permission.store_works()
 
-    def _cannot_see(self, one: TrackedOrder) -> CheckpointUnseen | None:
+    def _cannot_see(self, tracked: TrackedOrder) -> CheckpointUnseen | None:
         """Return why the attempt's checkpoints cannot be read (then write no request); None: they can."""
-        place = self._eligibility.store_of(one.application)
+        place = self._eligibility.store_of(tracked.application)
         try:
             if place is not None:
-                place[0].list(one.task.folder)
+                place[0].list(tracked.task.folder)
         except StoreError as problem:
             why = CheckpointUnseen(str(problem)[:FAULT_MAX])
             if isinstance(problem.__cause__, Rejected):  # its other tasks would fail the same way
-                self._eligibility.quarantine(one.application, why)
+                self._eligibility.quarantine(tracked.application, why)
             return why
         return None
 
-    def _write_request(self, hdfs: WebHdfs, one: TrackedOrder) -> None:
+    def _write_request(self, hdfs: WebHdfs, tracked: TrackedOrder) -> None:
         """Write a temporary file and rename it, so that half a request is never read."""
         data = canonical(
-            {"schema": SCHEMA, "order": one.name, "attempt": one.attempt, "generation": one.generation}
+            {
+                "schema": SCHEMA,
+                "order": tracked.name,
+                "attempt": tracked.attempt,
+                "generation": tracked.generation,
+            }
         )
-        folder = self._folder(one)
+        folder = self._folder(tracked)
         hdfs.make_directories(folder, FOLDER_MODE)
-        beside = f"{folder}/.{one.name}.tmp"
+        beside = f"{folder}/.{tracked.name}.tmp"
         hdfs.create(beside, data, mode=FILE_MODE, overwrite=True)
         try:
-            hdfs.rename(beside, self._request(one))
+            hdfs.rename(beside, self._request(tracked))
         except ExistsAlready:
             hdfs.delete(beside)
 
-    def _request(self, one: TrackedOrder) -> str:
-        return f"{self._root}/{request_name(one.task, one.name)}"
+    def _request(self, tracked: TrackedOrder) -> str:
+        return f"{self._root}/{request_name(tracked.task, tracked.name)}"
 
     @property
     def _root(self) -> str:
         return self._settings.requests_root.rstrip("/")
 
-    def _folder(self, one: TrackedOrder) -> str:
-        return f"{self._root}/{one.task.job}/{one.task.attempt}"
+    def _folder(self, tracked: TrackedOrder) -> str:
+        return f"{self._root}/{tracked.task.job}/{tracked.task.attempt}"
 
-    def _notify_runner(self, one: TrackedOrder) -> None:
+    def _notify_runner(self, tracked: TrackedOrder) -> None:
         """Send the runner a signal to read its requests; its effect is observed elsewhere."""
         try:
-            self._manager.signal(one.container, "OUTPUT_THREAD_DUMP")
+            self._manager.signal(tracked.container, "OUTPUT_THREAD_DUMP")
         except YarnctlError as problem:
-            self._tracking.notes[one.order] = f"the signal to the task runner failed: {problem}"
+            self._tracking.notes[tracked.order] = f"the signal to the task runner failed: {problem}"
 
-    def _withdraw(self, action: Withdraw) -> Outcome:
-        one = self._begin(action, "suspend")
-        if one is None or self._hdfs is None:
+    def _withdraw(self, withdraw: Withdraw) -> Outcome:
+        tracked = self._begin(withdraw, "suspend")
+        if tracked is None or self._hdfs is None:
             return Refused(NeverSent())
-        if one.released_at_ms:
+        if tracked.released_at_ms:
             return Refused(ReleasedAlready())
-        if not (one.requested or self._hdfs.find(self._request(one))):
+        if not (tracked.requested or self._hdfs.find(self._request(tracked))):
             return Refused(NoRequestThere())
-        self._hdfs.make_directories(self._folder(one), FOLDER_MODE)
+        self._hdfs.make_directories(self._folder(tracked), FOLDER_MODE)
         try:
-            self._hdfs.create(f"{self._folder(one)}/{one.name}.withdrawn", b"", mode=FILE_MODE)
+            self._hdfs.create(f"{self._folder(tracked)}/{tracked.name}.withdrawn", b"", mode=FILE_MODE)
         except ExistsAlready:
             return Accepted()
-        self._notify_runner(one)
+        self._notify_runner(tracked)
         return Accepted()
 
-    def _release(self, action: Release) -> Outcome:
-        one = self._begin(action, "suspend", action.generation)
-        if one is None or one.verb != "suspend":
+    def _release(self, release: Release) -> Outcome:
+        tracked = self._begin(release, "suspend", release.generation)
+        if tracked is None or tracked.verb != "suspend":
             return Refused(NoSuchOrder())
-        row = self._attempt(one, action)
+        row = self._attempt(tracked, release)
         if not isinstance(row, TaskAttempt):
             return row
         if row.state != "RUNNING":
-            ours = bool(one.released_at_ms) and row.state == "KILLED"
+            ours = bool(tracked.released_at_ms) and row.state == "KILLED"
             return Accepted() if ours else Refused(AttemptOver(row.state))
-        place = self._eligibility.store_of(one.application)
+        place = self._eligibility.store_of(tracked.application)
         if place is None:
-            return later(action, CheckpointsUnseen())
-        no = self._unsafe(one, action, row, *place)
-        return no or self._end(one, "released_at_ms", action, place[1])
+            return later(release, CheckpointsUnseen())
+        no = self._unsafe(tracked, release, row, *place)
+        return no or self._end(tracked, "released_at_ms", release, place[1])
 
     def _unsafe(
         self,
-        one: TrackedOrder,
-        action: Release,
-        row: TaskAttempt,
+        tracked: TrackedOrder,
+        release: Release,
+        attempt: TaskAttempt,
         store: CheckpointStore,
         eligibility: Eligibility,
     ) -> Outcome | None:
         """Return a refusal if ending the attempt now might lose work; None: no work would be lost."""
-        manifest = safe_manifest(store, one.task, eligibility)
-        self._tracking.find_manifest(one)  # after a restart the store has not been polled yet
-        is_known = one.manifest_generation == manifest.generation > 0
-        if not (is_ordered(manifest, one.task, one.name) or is_known):
+        manifest = safe_manifest(store, tracked.task, eligibility)
+        self._tracking.find_manifest(tracked)  # after a restart the store has not been polled yet
+        is_known = tracked.manifest_generation == manifest.generation > 0
+        if not (is_ordered(manifest, tracked.task, tracked.name) or is_known):
             return Refused(ManifestOfAnother(manifest.generation))
-        status = parse(row.status)
-        if status is not None and _has_resumed_in_place(status, manifest, one):
+        status = parse(attempt.status)
+        if status is not None and _has_resumed_in_place(status, manifest, tracked):
             return Refused(GoneOn())
-        if self._is_over(one, eligibility):
+        if self._is_over(tracked, eligibility):
             return Refused(HoldOver())
-        if one.answer == UNCHANGED and not (
-            status is not None and (status.phase, status.order) == ("hold", one.name)
+        if tracked.answer == UNCHANGED and not (
+            status is not None and (status.phase, status.order) == ("hold", tracked.name)
         ):
-            return later(action, NotHoldingYet())
+            return later(release, NotHoldingYet())
         return None
 
-    def _is_over(self, one: TrackedOrder, eligibility: Eligibility) -> bool:
+    def _is_over(self, tracked: TrackedOrder, eligibility: Eligibility) -> bool:
         """Return whether an attempt's release wait has expired or is about to."""
-        left_ms = one.release_wait_from_ms + eligibility.release_wait_ms - self._clock()
+        left_ms = tracked.release_wait_from_ms + eligibility.release_wait_ms - self._clock()
         return left_ms < min(self._settings.release_wait_margin_ms, eligibility.release_wait_ms // 2)
 
-    def _kill(self, action: Kill) -> Outcome:
-        known = self._tracking.orders.get(action.order)
+    def _kill(self, kill: Kill) -> Outcome:
+        known = self._tracking.orders.get(kill.order)
         verb = known.verb if known is not None else "kill"
-        one = self._begin(action, verb)
-        if one is None:
-            return Refused(NoReduceOf(action.attempt, action.application))
-        if self._settings.levers and one.verb != "kill":
+        tracked = self._begin(kill, verb)
+        if tracked is None:
+            return Refused(NoReduceOf(kill.attempt, kill.application))
+        if self._settings.levers and tracked.verb != "kill":
             return Refused(KillNotAllowed())
-        row = self._attempt(one, action)
+        row = self._attempt(tracked, kill)
         if not isinstance(row, TaskAttempt):
             return row
         if row.state != "RUNNING":
-            ours = bool(one.killed_at_ms) and row.state == "KILLED"
+            ours = bool(tracked.killed_at_ms) and row.state == "KILLED"
             return Accepted() if ours else Refused(AttemptOver(row.state))
         if self._settings.levers and row.merged_at_ms > 0 and not is_map(row.attempt):
             return Refused(BegunMeanwhile())
-        return self._end(one, "killed_at_ms", action, None)
+        return self._end(tracked, "killed_at_ms", kill, None)
 
-    def _attempt(self, one: TrackedOrder, action: Action) -> TaskAttempt | Outcome:
+    def _attempt(self, tracked: TrackedOrder, action: Action) -> TaskAttempt | Outcome:
         """Read the attempt again and require that it runs in the order's container."""
         rows = self._connection.guard.read(
-            one.application,
-            f"order {one.task.task}",
-            lambda name, _: self._connection.master(name).attempts(one.task.task),
+            tracked.application,
+            f"order {tracked.task.task}",
+            lambda name, _: self._connection.master(name).attempts(tracked.task.task),
         )
         if isinstance(rows, Absent | Problem):
             return later(action, unread(rows))
-        row = next((row for row in rows if row.attempt == one.attempt), None)
+        row = next((row for row in rows if row.attempt == tracked.attempt), None)
         if row is None:
             return Refused(AttemptUnknown())
-        if row.state == "RUNNING" and row.container != one.container:
-            return Refused(RunsElsewhere(row.container, one.container))
-        one.row = row
+        if row.state == "RUNNING" and row.container != tracked.container:
+            return Refused(RunsElsewhere(row.container, tracked.container))
+        tracked.row = row
         return row
 
     def _end(
-        self, one: TrackedOrder, instant: str, action: Action, eligibility: Eligibility | None
+        self, tracked: TrackedOrder, instant: str, action: Action, eligibility: Eligibility | None
     ) -> Outcome:
         """Let the master end the attempt. An uncertain answer counts as possibly done.
 
@@ -349,36 +354,36 @@ class Performing:
         no = self._permission.may_act(action)
         if no is not None:
             return no
-        if eligibility is not None and self._is_over(one, eligibility):
+        if eligibility is not None and self._is_over(tracked, eligibility):
             return Refused(HoldOver())
-        before = getattr(one, instant)
-        setattr(one, instant, before or self._clock())
+        before = getattr(tracked, instant)
+        setattr(tracked, instant, before or self._clock())
         try:
             word = self._connection.guard.change(
-                one.application,
-                f"kill {one.attempt}",
-                lambda: self._connection.master(one.application).kill(one.task.task, one.attempt),
+                tracked.application,
+                f"kill {tracked.attempt}",
+                lambda: self._connection.master(tracked.application).kill(tracked.task.task, tracked.attempt),
             )
         except Uncertain:
             raise
         except YarnctlError:
-            setattr(one, instant, before)
+            setattr(tracked, instant, before)
             raise
         if isinstance(word, Absent):
-            setattr(one, instant, before)
+            setattr(tracked, instant, before)
             return later(action, MasterNotReached(word.why[:FAULT_MAX]))
         return Accepted()
 
-    def _set_priority(self, action: SetPriority) -> Outcome:
+    def _set_priority(self, set_priority: SetPriority) -> Outcome:
         """Set a priority whose change is recorded; the record of a ranking has all of its changes."""
-        row = self._connection.row(action.application)
-        change = Change("priority", action.application, str(row.priority), str(action.priority))
+        row = self._connection.row(set_priority.application)
+        change = Change("priority", set_priority.application, str(row.priority), str(set_priority.priority))
         if not self._restorer.covers(change.kind, change.target, change.now):
             problem = self._restorer.record((change,), DeadlineOrder())
             if problem:
                 return Withheld(ClientFault(problem[:FAULT_MAX]))
         try:
-            self._manager.set_priority(action.application, action.priority)
+            self._manager.set_priority(set_priority.application, set_priority.priority)
         except Uncertain:
             raise
         except Altered as problem:  # YARN capped it: what it set is what is restored from
@@ -398,7 +403,7 @@ def _fault(problem: Exception) -> ClientFault:
     return ClientFault(str(problem)[:FAULT_MAX])
 
 
-def _has_resumed_in_place(status: Status, manifest: Manifest, one: TrackedOrder) -> bool:
+def _has_resumed_in_place(status: Status, manifest: Manifest, tracked: TrackedOrder) -> bool:
     """Return whether a status line shows work that is in no checkpoint.
 
     The line may be old, but the number of groups never decreases. Right after "unchanged" an older line of
@@ -406,5 +411,5 @@ def _has_resumed_in_place(status: Status, manifest: Manifest, one: TrackedOrder)
     """
     if status.phase not in WORKING:
         return False
-    newer = status.gen >= manifest.generation and one.answer != UNCHANGED
+    newer = status.gen >= manifest.generation and tracked.answer != UNCHANGED
     return newer or status.groups > manifest.groups_done

@@ -194,11 +194,11 @@ class OrderTracking:
                 facts.append(ApplicationEnded(name, now_ms))
         return facts
 
-    def _is_due(self, one: TrackedOrder, seen: Mapping[str, Held | Problem]) -> bool:
-        held = seen.get(one.application)
-        gone = isinstance(held, Held) and one.container not in held.containers
-        late = self._clock() - one.polled_at_ms >= self._settings.attempt_poll_ms
-        return late or gone or bool(one.released_at_ms or one.killed_at_ms)
+    def _is_due(self, tracked: TrackedOrder, seen: Mapping[str, Held | Problem]) -> bool:
+        held = seen.get(tracked.application)
+        gone = isinstance(held, Held) and tracked.container not in held.containers
+        late = self._clock() - tracked.polled_at_ms >= self._settings.attempt_poll_ms
+        return late or gone or bool(tracked.released_at_ms or tracked.killed_at_ms)
 
     def _poll_attempts(self, due: Sequence[TrackedOrder]) -> None:
         answers = attempts_of(
@@ -238,24 +238,26 @@ class OrderTracking:
                     facts.append(UploadProgressed(one.order, now_ms))
         return facts
 
-    def find_manifest(self, one: TrackedOrder) -> None:
+    def find_manifest(self, tracked: TrackedOrder) -> None:
         """Search for the manifest of an order, if none has been seen; raises as the store does."""
-        manifest = None if one.manifest_at_ms else self._poll_one(one.order)[0]
+        manifest = None if tracked.manifest_at_ms else self._poll_one(tracked.order)[0]
         if manifest is not None:
-            self._note_manifest(one, manifest, self._clock())
+            self._note_manifest(tracked, manifest, self._clock())
 
     @staticmethod
-    def _note_manifest(one: TrackedOrder, manifest: Manifest, now_ms: int) -> None:
+    def _note_manifest(tracked: TrackedOrder, manifest: Manifest, now_ms: int) -> None:
         """Note a manifest, and the earliest start of its attempt's release wait.
 
         The port's clock bounds it by the last poll without the manifest. After a restart or a long outage of
         the store only other clocks do; if such a clock is slow, the release is refused.
         """
-        one.manifest_at_ms, one.manifest_generation = now_ms, manifest.generation
+        tracked.manifest_at_ms, tracked.manifest_generation = now_ms, manifest.generation
         created_at_ms = (
-            one.answered_at_ms if one.answer == UNCHANGED else _instant(manifest.raw.get("created_at_ms"))
+            tracked.answered_at_ms
+            if tracked.answer == UNCHANGED
+            else _instant(manifest.raw.get("created_at_ms"))
         )
-        one.release_wait_from_ms = one.absent_at_ms or min(now_ms, created_at_ms)
+        tracked.release_wait_from_ms = tracked.absent_at_ms or min(now_ms, created_at_ms)
 
     def _poll_one(self, order: str) -> tuple[Manifest | None, tuple[object, ...]]:
         one = self.orders[order]
@@ -278,7 +280,7 @@ class OrderTracking:
 
     def _manifest(
         self,
-        one: TrackedOrder,
+        tracked: TrackedOrder,
         store: CheckpointStore,
         eligibility: Eligibility,
         entries: Sequence[Entry],
@@ -286,29 +288,35 @@ class OrderTracking:
     ) -> Manifest | None:
         manifest = None
         try:
-            if answer_name(one.name, one.attempt) in {entry.name for entry in entries}:
-                return self._answered(one, store, eligibility, entries)
-            if manifests_of(entries, one.attempt):
-                manifest = safe_manifest(store, one.task, eligibility)
+            if answer_name(tracked.name, tracked.attempt) in {entry.name for entry in entries}:
+                return self._answered(tracked, store, eligibility, entries)
+            if manifests_of(entries, tracked.attempt):
+                manifest = safe_manifest(store, tracked.task, eligibility)
         except Unusable as why:
-            self.notes[one.order] = str(why)
+            self.notes[tracked.order] = str(why)
             return None
-        if manifest is not None and is_ordered(manifest, one.task, one.name):
+        if manifest is not None and is_ordered(manifest, tracked.task, tracked.name):
             return manifest
-        one.absent_at_ms = began_ms
+        tracked.absent_at_ms = began_ms
         return None
 
     def _answered(
-        self, one: TrackedOrder, store: CheckpointStore, eligibility: Eligibility, entries: Sequence[Entry]
+        self,
+        tracked: TrackedOrder,
+        store: CheckpointStore,
+        eligibility: Eligibility,
+        entries: Sequence[Entry],
     ) -> Manifest | None:
         """Return an older manifest that the runner declared valid for this order; None for other answers."""
-        answer = read_answer(store, one.task, one.name, entries, eligibility)
-        one.answer = answer.kind
-        self.notes[one.order] = f"{answer.kind}: {answer.reason}"
+        answer = read_answer(store, tracked.task, tracked.name, entries, eligibility)
+        tracked.answer = answer.kind
+        self.notes[tracked.order] = f"{answer.kind}: {answer.reason}"
         if answer.kind != UNCHANGED or answer.generation < 1:
             return None
-        one.answered_at_ms = store.written_at_ms(f"{one.task.folder}/{answer_name(one.name, one.attempt)}")
-        manifest = safe_manifest(store, one.task, eligibility)
+        tracked.answered_at_ms = store.written_at_ms(
+            f"{tracked.task.folder}/{answer_name(tracked.name, tracked.attempt)}"
+        )
+        manifest = safe_manifest(store, tracked.task, eligibility)
         return manifest if manifest.generation == answer.generation else None
 
     def _terminal_states(
@@ -357,13 +365,13 @@ class OrderTracking:
                 )
         return facts
 
-    def _is_over(self, one: TrackedOrder, held: Held | Problem | None) -> bool:
+    def _is_over(self, tracked: TrackedOrder, held: Held | Problem | None) -> bool:
         if not isinstance(held, Held) or held.ended:
             return False
-        container = held.containers.get(one.left or one.container)
+        container = held.containers.get(tracked.left or tracked.container)
         if container is not None:
-            one.node = one.node or container.node
-            one.ended_seen_at_ms = 0
+            tracked.node = tracked.node or container.node
+            tracked.ended_seen_at_ms = 0
         return container is None
 
     def _remove_reasons(self, gone: Sequence[TrackedOrder]) -> dict[str, RemoveReason]:
@@ -377,32 +385,32 @@ class OrderTracking:
         return found
 
     def _terminal_state(
-        self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None, reason: RemoveReason
+        self, tracked: TrackedOrder, now_ms: int, nodes: frozenset[str] | None, reason: RemoveReason
     ) -> Ending | None:
         """Return an attempt's terminal state, None if not known yet. ``reason``: the driver's."""
-        if one.verb == "drain":
-            return self._executor_ended(one, now_ms, nodes, reason)
-        state = one.row.state if one.row is not None else ""
+        if tracked.verb == "drain":
+            return self._executor_ended(tracked, now_ms, nodes, reason)
+        state = tracked.row.state if tracked.row is not None else ""
         if state == "SUCCEEDED":
             return "completed"
-        if nodes is not None and one.node and one.node not in nodes:
+        if nodes is not None and tracked.node and tracked.node not in nodes:
             return "lost"
         if state == "FAILED":
             return "failed"
         if state == "KILLED":
-            return "suspended" if one.released_at_ms else "killed"
-        return "lost" if now_ms - one.ended_seen_at_ms >= self._settings.terminal_state_wait_ms else None
+            return "suspended" if tracked.released_at_ms else "killed"
+        return "lost" if now_ms - tracked.ended_seen_at_ms >= self._settings.terminal_state_wait_ms else None
 
     def _executor_ended(
-        self, one: TrackedOrder, now_ms: int, nodes: frozenset[str] | None, reason: RemoveReason
+        self, tracked: TrackedOrder, now_ms: int, nodes: frozenset[str] | None, reason: RemoveReason
     ) -> Ending | None:
         """Return how an executor ended; "suspended" if its driver's reason shows that it was drained."""
-        if nodes is not None and one.node and one.node not in nodes:
+        if nodes is not None and tracked.node and tracked.node not in nodes:
             return "lost"
         if isinstance(reason, Removal):
-            self.notes[one.order] = reason.why[:200]
-            return "suspended" if one.released_at_ms and reason.is_drained else "failed"
-        return "lost" if now_ms - one.ended_seen_at_ms >= self._settings.terminal_state_wait_ms else None
+            self.notes[tracked.order] = reason.why[:200]
+            return "suspended" if tracked.released_at_ms and reason.is_drained else "failed"
+        return "lost" if now_ms - tracked.ended_seen_at_ms >= self._settings.terminal_state_wait_ms else None
 
 
 def _saved_at_ms(answer: tuple[Manifest | None, object] | Problem) -> float:
@@ -437,8 +445,8 @@ def bind(orders: Sequence[TrackedOrder], seen: Mapping[str, Held | Problem]) -> 
             fulfil(one, gone[0], orders)
 
 
-def fulfil(one: TrackedOrder, container: str, orders: Sequence[TrackedOrder]) -> None:
+def fulfil(tracked: TrackedOrder, container: str, orders: Sequence[TrackedOrder]) -> None:
     """Let a container fulfil one order, and no other order."""
-    one.left, one.node = container, one.others.get(container, one.node)
+    tracked.left, tracked.node = container, tracked.others.get(container, tracked.node)
     for each in orders:
         each.others.pop(container, None)

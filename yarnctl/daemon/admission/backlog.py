@@ -41,7 +41,7 @@ class Sizing:
         self._again_at_ms = 0
         self._candidate: tuple[Size, int] | None = None
 
-    def poll(self, known: Size | None, now_ms: int) -> Size | None:
+    def poll(self, known_size: Size | None, now_ms: int) -> Size | None:
         """Return the size to use from now on; None: no measurement is due, or none is confirmed yet."""
         if now_ms < self._again_at_ms:
             return None
@@ -52,23 +52,23 @@ class Sizing:
             self.problem = SizeUnseen(str(error))
             return None
         self.problem = None
-        self._again_at_ms = now_ms + EVERY_MS if known is not None else now_ms
-        return found if found.reported else self._settled(found, known, now_ms)
+        self._again_at_ms = now_ms + EVERY_MS if known_size is not None else now_ms
+        return found if found.reported else self._settled(found, known_size, now_ms)
 
-    def _settled(self, size: Size, known: Size | None, now_ms: int) -> Size | None:
+    def _settled(self, size: Size, known_size: Size | None, now_ms: int) -> Size | None:
         if size.capacity <= 0:
             self._candidate, self.problem = None, NoRoomForContainer()
-            return known
+            return known_size
         wait_ms = TWICE_MS
-        if known is not None and known.container_mib == size.container_mib:
-            if size.capacity >= known.capacity:
+        if known_size is not None and known_size.container_mib == size.container_mib:
+            if size.capacity >= known_size.capacity:
                 self._candidate = None
                 return size
             wait_ms = SHRINK_AFTER_MS
         if self._candidate is None or self._candidate[0] != size:
             self._candidate = (size, now_ms)
         if now_ms - self._candidate[1] < wait_ms:
-            return known
+            return known_size
         self._candidate = None
         return size
 

@@ -111,33 +111,33 @@ class Counting:
         elif isinstance(record, Epoch):
             self._counts = msgspec.structs.replace(counts, epochs=counts.epochs + 1)
 
-    def _performed(self, record: Performed) -> None:
-        key = (record.action, str(record.outcome.__struct_config__.tag))
+    def _performed(self, performed: Performed) -> None:
+        key = (performed.action, str(performed.outcome.__struct_config__.tag))
         self._actions[key] = self._actions.get(key, 0) + 1
-        if record.action in ORDER_VERBS:
-            if isinstance(record.outcome, Withheld):
-                self._not_sent[record.order] = None
+        if performed.action in ORDER_VERBS:
+            if isinstance(performed.outcome, Withheld):
+                self._not_sent[performed.order] = None
             else:
-                self._not_sent.pop(record.order, None)
-                self._asked_orders[record.action] = self._asked_orders.get(record.action, 0) + 1
+                self._not_sent.pop(performed.order, None)
+                self._asked_orders[performed.action] = self._asked_orders.get(performed.action, 0) + 1
 
-    def _moved(self, record: Transition) -> None:
-        if record.order in self._not_sent:
-            if record.target not in OPEN:
-                del self._not_sent[record.order]
+    def _moved(self, transition: Transition) -> None:
+        if transition.order in self._not_sent:
+            if transition.target not in OPEN:
+                del self._not_sent[transition.order]
             return
-        counts, ordered_at_ms = self._counts, self._asked_at_ms.get(record.order)
-        if ordered_at_ms is not None and record.source != record.target:
-            span_ms = max(0, record.at_ms - ordered_at_ms)
-            if record.target == "checkpointed":
-                keys_saved = counts.keys_saved + max(0, record.keys_done)
+        counts, ordered_at_ms = self._counts, self._asked_at_ms.get(transition.order)
+        if ordered_at_ms is not None and transition.source != transition.target:
+            span_ms = max(0, transition.at_ms - ordered_at_ms)
+            if transition.target == "checkpointed":
+                keys_saved = counts.keys_saved + max(0, transition.keys_done)
                 saved = counts.saved.plus(span_ms)
                 self._counts = msgspec.structs.replace(counts, saved=saved, keys_saved=keys_saved)
-            elif record.target == "freed":
+            elif transition.target == "freed":
                 self._counts = msgspec.structs.replace(counts, freed=counts.freed.plus(span_ms))
-        if record.target not in OPEN:
-            self._ended[record.target] = self._ended.get(record.target, 0) + 1
-            self._asked_at_ms.pop(record.order, None)
+        if transition.target not in OPEN:
+            self._ended[transition.target] = self._ended.get(transition.target, 0) + 1
+            self._asked_at_ms.pop(transition.order, None)
 
     def counts(self) -> Counts:
         """Return the current counters as a value."""

@@ -216,15 +216,15 @@ class Decided(msgspec.Struct, frozen=True):
 class _Kept:
     """A decision that still gets records."""
 
-    def __init__(self, ranked: RankedRecord, record: Decision, header: Header | None) -> None:
-        self.record = record
+    def __init__(self, ranked: RankedRecord, decision: Decision, header: Header | None) -> None:
+        self.decision = decision
         self.header = header
         self.log = [ranked]
-        self.states: dict[str, State] = dict.fromkeys(record.orders, "ordered")
+        self.states: dict[str, State] = dict.fromkeys(decision.orders, "ordered")
 
     def frozen(self) -> Decided:
         """Return it as a value."""
-        return Decided(self.record, self.header, tuple(self.log), tuple(self.states.values()))
+        return Decided(self.decision, self.header, tuple(self.log), tuple(self.states.values()))
 
 
 class RecentDecisions:
@@ -261,13 +261,13 @@ class RecentDecisions:
         ):
             self._about(record.order, logged)
 
-    def _decided(self, ranked: RankedRecord, record: Decision) -> None:
-        if record.number <= next(reversed(self._kept), 0):
+    def _decided(self, ranked: RankedRecord, decision: Decision) -> None:
+        if decision.number <= next(reversed(self._kept), 0):
             for number in list(self._kept):
                 self._drop(number)
-        kept = self._kept[record.number] = _Kept(ranked, record, self.header)
-        self._decision_of.update(dict.fromkeys(record.orders, record.number))
-        self._dirty[record.number] = None
+        kept = self._kept[decision.number] = _Kept(ranked, decision, self.header)
+        self._decision_of.update(dict.fromkeys(decision.orders, decision.number))
+        self._dirty[decision.number] = None
         self._logged += len(kept.states) + 1
         while len(self._kept) > 1 and (
             len(self._kept) > self.decisions_max or self._logged > self.logged_max
@@ -290,7 +290,7 @@ class RecentDecisions:
         self._frozen.pop(number, None)
         self._dirty.pop(number, None)
         self._logged -= len(kept.states) + len(kept.log)
-        for order in kept.record.orders:
+        for order in kept.decision.orders:
             del self._decision_of[order]
 
     def newest_first(self) -> tuple[Decided, ...]:

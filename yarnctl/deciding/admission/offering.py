@@ -36,12 +36,14 @@ def decided_price(plan: Plan) -> Cheaper | None:
     return None
 
 
-def cheaper_later(gate_before: Gate, record: AdmissionRound, plan: Plan, most: int = 3) -> list[Cheaper]:
+def cheaper_later(
+    gate_before: Gate, admission_round: AdmissionRound, plan: Plan, most: int = 3
+) -> list[Cheaper]:
     """Return up to ``most`` later deadlines that would have cost less, each less than the one before.
 
     ``gate_before`` is the gate before the round, ``plan`` the round's decision on the request.
     """
-    decided, offered = decided_price(plan), _offered(gate_before, record, plan.sequence)
+    decided, offered = decided_price(plan), _offered(gate_before, admission_round, plan.sequence)
     if decided is None or offered is None:
         return []
     if offered.price_mtokens(decided.deadline_at_ms) != decided.price_mtokens:
@@ -54,7 +56,7 @@ def cheaper_later(gate_before: Gate, record: AdmissionRound, plan: Plan, most: i
     return found[1 : most + 1]
 
 
-def _offered(gate_before: Gate, record: AdmissionRound, sequence: int) -> Priced | None:
+def _offered(gate_before: Gate, admission_round: AdmissionRound, sequence: int) -> Priced | None:
     """Return what each deadline of a request cost, after those that were decided on before it."""
     choices, memory = gate_before.choices, gate_before.memory
     request = next((each for each in gate_before.waiting if each.sequence == sequence), None)
@@ -62,7 +64,7 @@ def _offered(gate_before: Gate, record: AdmissionRound, sequence: int) -> Priced
         return None
     if not isinstance(choices, MrmChoices) or not isinstance(memory, MrmMemory):
         return None
-    late = {each.request.sequence for each in expired(gate_before, record.at_ms)}
+    late = {each.request.sequence for each in expired(gate_before, admission_round.at_ms)}
     kept = [each for each in gate_before.reserved if each.request.sequence not in late]
     if any(each.request.sequence == sequence for each in kept):
         return None  # it was sold in an earlier round
@@ -70,17 +72,17 @@ def _offered(gate_before: Gate, record: AdmissionRound, sequence: int) -> Priced
     known = {each.request.sequence for each in kept}
     first = [
         each
-        for each in record.granted
+        for each in admission_round.granted
         if each.request.sequence not in known and order.get(each.request.sequence, -1) < order[sequence]
     ]
     seen = Seen(
         (),
         (*kept, *first),
-        record.loads,
+        admission_round.loads,
         gate_before.pools,
-        record.at_ms,
+        admission_round.at_ms,
         promised=gate_before.promised,
-        blocking=record.blocking,
+        blocking=admission_round.blocking,
     )
     found = market(memory, choices, seen)
     return priced(found, str(sequence), request.estimate, request.tasks, choices)

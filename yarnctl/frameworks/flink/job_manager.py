@@ -56,7 +56,7 @@ class JobManager(ProxiedClient):
     def bounds(self, job: str) -> wire.Bounds | Absent:
         """Return the bounds of every vertex; Absent where the job's scheduler has none (a batch job)."""
         try:
-            answer = self._to.fetch(f"{self._root}/jobs/{_id(job)}/resource-requirements", self._query)
+            answer = self._transport.fetch(f"{self._root}/jobs/{_id(job)}/resource-requirements", self._query)
             if len(answer.body) > BOUNDS_BYTES_MAX:
                 return Absent("the bounds of the job's vertices are too long")
             found = msgspec.json.decode(answer.body, type=wire.Bounds)

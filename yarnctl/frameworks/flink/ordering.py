@@ -116,26 +116,26 @@ class WorkerOrders:
         self._done: dict[tuple[str, int], Outcome] = {}
         self._held: dict[str, str] = {}
 
-    def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
+    def drain(self, drain: Drain, tracked: TrackedOrder) -> Outcome:
         """Drain a worker; the first order of a decision drains all of its workers."""
-        which = action.application, action.decision
+        which = drain.application, drain.decision
         if which not in self._done:
             try:
-                self._done = {which: self._lower(action)}
+                self._done = {which: self._lower(drain)}
             except Uncertain as problem:
                 self._done = {which: Unknown(ClientFault(str(problem)[:FAULT_MAX]))}
         outcome = self._done[which]
         if isinstance(outcome, Accepted | Unknown):  # sent, or possibly sent: not to be repeated
-            one.released_at_ms = self._connection.clock()
-            one.others = dict(self._held)
+            tracked.released_at_ms = self._connection.clock()
+            tracked.others = dict(self._held)
         return outcome
 
-    def _lower(self, action: Drain) -> Outcome:
-        hdfs, manager = self._connection.hdfs, self._job_manager(action.application)
+    def _lower(self, drain: Drain) -> Outcome:
+        hdfs, manager = self._connection.hdfs, self._job_manager(drain.application)
         if hdfs is None:
             return Withheld(NoHdfs())
         answer = self._connection.guard.read(
-            action.application, "order", lambda _name, _: (job_now(manager), manager.task_managers())
+            drain.application, "order", lambda _name, _: (job_now(manager), manager.task_managers())
         )
         if isinstance(answer, Problem):
             return Withheld(unread(answer))
@@ -145,25 +145,25 @@ class WorkerOrders:
         if isinstance(managers, Absent):
             return Withheld(unread(managers))
         here = {each.container: each.slots for each in managers}
-        if not now.job.works or not set(action.mates) <= here.keys():
+        if not now.job.works or not set(drain.mates) <= here.keys():
             return Refused(ExecutorBusy(now.job.state[:FAULT_MAX]))
-        held = self._live.of(action.application)
+        held = self._live.of(drain.application)
         self._held = {row.container: row.node for row in held.containers.values()}
-        most = (len(here) - len(action.mates)) * max(1, min(here.values()))
+        most = (len(here) - len(drain.mates)) * max(1, min(here.values()))
         if most < least(now.bounds):
             return Refused(ExecutorBusy(f"the job needs {least(now.bounds)} slots; {most} would remain"))
         fewer = lowered(now.bounds, most)
         job = now.job.job
         change = Change(
-            "bounds", action.application, JobBounds(job, now.bounds).text(), JobBounds(job, fewer).text()
+            "bounds", drain.application, JobBounds(job, now.bounds).text(), JobBounds(job, fewer).text()
         )
         if problem := self._restorer.record((change,), QueueServing()):
             return Withheld(ClientFault(problem[:FAULT_MAX]))
-        if no := self._permission.may_act(action):
+        if no := self._permission.may_act(drain):
             self._restorer.not_made(change.key)
             return no
         try:
-            outcome = self._set(action, manager, job, fewer)
+            outcome = self._set(drain, manager, job, fewer)
         except YarnctlError as problem:
             # After a missing answer the bounds are read: if they are unchanged, they were not lowered.
             if not isinstance(problem, Uncertain) or manager.bounds(job) == now.bounds:
@@ -173,11 +173,11 @@ class WorkerOrders:
             self._restorer.not_made(change.key)
         return outcome
 
-    def _set(self, action: Drain, manager: JobManager, job: str, bounds: Bounds) -> Outcome:
+    def _set(self, drain: Drain, manager: JobManager, job: str, bounds: Bounds) -> Outcome:
         answer = self._connection.guard.change(
-            action.application, f"bounds fewer {action.decision}", lambda: manager.set_bounds(job, bounds)
+            drain.application, f"bounds fewer {drain.decision}", lambda: manager.set_bounds(job, bounds)
         )
-        return later(action, unread(answer)) if isinstance(answer, Absent) else Accepted()
+        return later(drain, unread(answer)) if isinstance(answer, Absent) else Accepted()
 
 
 _CONTAINER = re.compile(r"container_(?:e[0-9]+_)?([0-9]+_[0-9]+)_[0-9]+_[0-9]+")
@@ -191,7 +191,7 @@ class Flink:
     def __init__(self, masters: Transport) -> None:
         self._job_manager: Callable[[str], JobManager] = lambda name: JobManager(masters, name)
 
-    def consent(self, settings: Attachment) -> FlinkConsent:
+    def consent(self, attachment: Attachment) -> FlinkConsent:
         """Return the rules by which a job may be rescaled."""
         return FlinkConsent(self._job_manager)
 

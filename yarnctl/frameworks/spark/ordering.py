@@ -132,35 +132,35 @@ class ExecutorOrders:
         self._connection, self._permission = parts.connection, parts.permission
         self._executors, self._reader, self._restorer = executors, parts.reader, parts.restorer
 
-    def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
+    def drain(self, drain: Drain, tracked: TrackedOrder) -> Outcome:
         """Order an executor to leave, once."""
-        obstacle = self._executors.still_there(one.application, one.attempt, one.container)
+        obstacle = self._executors.still_there(tracked.application, tracked.attempt, tracked.container)
         if isinstance(obstacle, Absent | Problem):
             return Withheld(unread(obstacle))
         if obstacle:
             return Refused(ExecutorBusy(obstacle[:FAULT_MAX]))
-        found = self._reader.judged(self._connection.row(one.application))
-        if no := self._permission.may_act(action):
+        found = self._reader.judged(self._connection.row(tracked.application))
+        if no := self._permission.may_act(drain):
             return no
-        one.released_at_ms = self._connection.clock()
+        tracked.released_at_ms = self._connection.clock()
         try:
             outcome: Outcome = Accepted()
             if found is not None and found.route == "plugin":
-                outcome = self._order_plugin(action)
+                outcome = self._order_plugin(drain)
             else:
-                self._connection.manager.signal(one.container, "GRACEFUL_SHUTDOWN")
+                self._connection.manager.signal(tracked.container, "GRACEFUL_SHUTDOWN")
         except Uncertain:
             raise
         except YarnctlError:
-            one.released_at_ms = 0
+            tracked.released_at_ms = 0
             raise
         if not isinstance(outcome, Accepted):
-            one.released_at_ms = 0
+            tracked.released_at_ms = 0
         return outcome
 
-    def _order_plugin(self, action: Drain) -> Outcome:
+    def _order_plugin(self, drain: Drain) -> Outcome:
         """Order the plugin to let executors leave; their number before is recorded first."""
-        application, hdfs = action.application, self._connection.hdfs
+        application, hdfs = drain.application, self._connection.hdfs
         settings = self._executors.settings(application)
         if hdfs is None:
             return Withheld(NoHdfs())
@@ -169,7 +169,7 @@ class ExecutorOrders:
         start = start_of(settings)
         if not start:
             return Refused(AttemptUnknown())
-        decision = self._connection.settings.name_of(f"d{action.decision}")
+        decision = self._connection.settings.name_of(f"d{drain.decision}")
         if not self._is_recorded(application, decision):
             active = self._executors.active(application)
             if isinstance(active, Absent | Problem):
@@ -177,15 +177,15 @@ class ExecutorOrders:
             change = Change("executors", application, str(active), decision)
             if problem := self._restorer.record((change,), QueueServing()):
                 return Withheld(ClientFault(problem[:FAULT_MAX]))
-        named = [executor_in(application, mate) for mate in action.mates]
+        named = [executor_in(application, mate) for mate in drain.mates]
         leaving = [name for name in named if name is not None]
         orders = PluginOrders(hdfs, self._connection.settings.requests_root)
         is_written = orders.leave(
-            application, start, leaving, decision, lambda: self._permission.may_act(action) is None
+            application, start, leaving, decision, lambda: self._permission.may_act(drain) is None
         )
         if is_written:
             return Accepted()
-        return self._permission.may_act(action) or Withheld(ClientFault("not permitted for a moment"))
+        return self._permission.may_act(drain) or Withheld(ClientFault("not permitted for a moment"))
 
     def _is_recorded(self, application: str, decision: str) -> bool:
         one = self._restorer.open.get(("executors", application))
@@ -255,9 +255,9 @@ class Spark:
     def __init__(self, masters: Transport) -> None:
         self._driver: Callable[[str], SparkDriver] = lambda name: SparkDriver(masters, name)
 
-    def consent(self, settings: Attachment) -> SparkConsent:
+    def consent(self, attachment: Attachment) -> SparkConsent:
         """Return the rules by which executors may be drained."""
-        return SparkConsent(settings, self._driver)
+        return SparkConsent(attachment, self._driver)
 
     def is_name(self, application: str, name: str) -> bool:
         """Return whether a name is that of an executor of an application."""

@@ -75,18 +75,18 @@ def settings_for(leaving: Leaving) -> dict[str, str]:
 
 
 def wrap(
-    line: SparkWords, leaving: Leaving, defaults: Mapping[str, str], version: str
+    words: SparkWords, leaving: Leaving, defaults: Mapping[str, str], version: str
 ) -> tuple[list[str], list[str]]:
     """Return the command line whose executors can be decommissioned, and notes; BadInput else.
 
     ``defaults``: the settings of the defaults file; ``version``: of the submitting Spark ("": unknown).
     """
-    own = {**defaults, **line.settings()}
+    own = {**defaults, **words.settings()}
     refuse_options(leaving)
     if version and version_of(version) < LEAST_VERSION:
         raise BadInput(f"Spark {version}", "cannot decommission executors", "use 3.2 or newer")
-    refuse_where(own, line)
-    refuse_settings(own, leaving, lambda name: typed_for(line.options, name))
+    refuse_where(own, words)
+    refuse_settings(own, leaving, lambda name: typed_for(words.options, name))
     more = {name: value for name, value in settings_for(leaving).items() if own.get(name) != value}
     if leaving.route == "plugin" and own.get(PLUGINS):
         more[PLUGINS] = _listed(own[PLUGINS], PLUGIN)
@@ -95,13 +95,13 @@ def wrap(
     more[TAGS] = with_drain_tags(unwrapped_tags(tags, TAGS), leaving.route, leaving.min_executors, where)
     # yarnctl's file goes into the user's option if it is given, else into the setting.
     option, name = ("--files", FILES) if leaving.route == "signal" else ("--jars", JARS)
-    shipped = line.value_of(option)
+    shipped = words.value_of(option)
     options: dict[str, str] = {}
     if shipped is None:
         more[name] = _listed(own.get(name, ""), _file_of(leaving))
     else:
         options[option] = _listed(shipped, _file_of(leaving))
-    return line.words(more, options), notes_of(own, leaving, version, line.application)
+    return words.words(more, options), notes_of(own, leaving, version, words.application)
 
 
 def default_lines(leaving: Leaving) -> list[str]:
@@ -194,7 +194,7 @@ _CORE = re.compile(r"spark-core_[0-9.]+-([0-9][0-9A-Za-z.-]*)\.jar")
 _DEFAULT = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
 
 
-def installed(line: SparkWords) -> tuple[dict[str, str], str]:
+def installed(words: SparkWords) -> tuple[dict[str, str], str]:
     """Return the settings of a command's defaults file, and the version of its Spark ("": unknown).
 
     Spark's folder is SPARK_HOME, else the program's. A file that is not found has no settings.
@@ -202,10 +202,10 @@ def installed(line: SparkWords) -> tuple[dict[str, str], str]:
     home: Path | None = None
     if named := os.environ.get("SPARK_HOME"):
         home = Path(named)
-    elif program := shutil.which(line.program):
+    elif program := shutil.which(words.program):
         home = Path(program).resolve().parent.parent
     version = version_in(home) if home else ""
-    file = line.value_of("--properties-file")
+    file = words.value_of("--properties-file")
     if file is not None:
         return defaults_in(_text(Path(file), "--properties-file")), version
     folder = os.environ.get("SPARK_CONF_DIR") or (home / "conf" if home else None)

@@ -98,15 +98,15 @@ def detail(decided: Decided) -> DecisionDetail:
     )
 
 
-def refusal(record: Refusal) -> RefusalOut:
+def refusal(refused: Refusal) -> RefusalOut:
     """Return a trigger without a decision."""
     return RefusalOut(
-        at_ms=record.at_ms,
-        why=text(record.why),
-        reason=reason(record.why),
-        trigger=trigger(record.trigger),
-        refused_jobs=[_refused(each) for each in record.refused_jobs],
-        refused_tasks=[_refused(each) for each in record.refused_tasks],
+        at_ms=refused.at_ms,
+        why=text(refused.why),
+        reason=reason(refused.why),
+        trigger=trigger(refused.trigger),
+        refused_jobs=[_refused(each) for each in refused.refused_jobs],
+        refused_tasks=[_refused(each) for each in refused.refused_tasks],
     )
 
 
@@ -148,27 +148,28 @@ def _refused(each: RefusedJob | RefusedTask) -> RefusedOut:
     )
 
 
-def _transition(record: Transition) -> TransitionOut:
-    keys_done = record.keys_done if record.keys_done >= 0 else None
-    why = record.why
-    return read_off(TransitionOut, record, why=said(why), keys_done=keys_done, reason=reason(why))
+def _transition(transition: Transition) -> TransitionOut:
+    keys_done = transition.keys_done if transition.keys_done >= 0 else None
+    why = transition.why
+    return read_off(TransitionOut, transition, why=said(why), keys_done=keys_done, reason=reason(why))
 
 
-def _transfer(record: Transfer) -> str:
+def _transfer(transfer: Transfer) -> str:
     return (
-        f"{instant(record.at_ms)} {record.order} from {record.source} to {record.target}: {text(record.why)}"
+        f"{instant(transfer.at_ms)} {transfer.order} from {transfer.source} "
+        f"to {transfer.target}: {text(transfer.why)}"
     )
 
 
-def _performed(record: Performed) -> PerformedOut:
-    outcome = record.outcome
+def _performed(performed: Performed) -> PerformedOut:
+    outcome = performed.outcome
     why = None if isinstance(outcome, Accepted) else outcome.why
     fields = {
-        "order": record.order or None,
-        "action": record.action,
+        "order": performed.order or None,
+        "action": performed.action,
         "outcome": outcome.__struct_config__.tag,
         "why": said(why),
-        "at_ms": record.at_ms,
+        "at_ms": performed.at_ms,
         "reason": reason(why),
     }
     return msgspec.convert(fields, PerformedOut)

@@ -186,16 +186,18 @@ def _application(
     )
 
 
-def _waiting(seen: Waiting | None) -> WaitingOut | None:
-    if seen is None:
+def _waiting(waiting: Waiting | None) -> WaitingOut | None:
+    if waiting is None:
         return None
     not_chosen = []
-    for cause in seen.causes:
+    for cause in waiting.causes:
         meaning, remedy = cause_meaning(cause)
         why = cause.why if cause.why_not is None else code(cause.why_not)
         shown = ReasonOut(code=why, text=meaning)
         not_chosen.append(read_off(NotChosen, cause, reason=shown, next=remedy))
-    return WaitingOut(kind=seen.kind, text=sentence(seen), reason=_out(seen.why), not_chosen=not_chosen)
+    return WaitingOut(
+        kind=waiting.kind, text=sentence(waiting), reason=_out(waiting.why), not_chosen=not_chosen
+    )
 
 
 def master_only_ms(application: ApplicationView, view: View) -> int | None:

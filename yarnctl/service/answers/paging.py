@@ -33,21 +33,21 @@ class NoParameters(Parameters):
     """No query parameters."""
 
 
-class ByName(Parameters):
+class NameQuery(Parameters):
     """A page of a list in the order of names."""
 
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Maximum number of items.")] = LIMIT
     cursor: Annotated[Name | None, Field(description="The `next` of the previous page.")] = None
 
 
-class ByNumber(Parameters):
+class NumberQuery(Parameters):
     """A page of a list in the order of numbers."""
 
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Maximum number of items.")] = LIMIT
     cursor: Annotated[Instant | None, Field(description="The `next` of the previous page.")] = None
 
 
-class ReclaimsQuery(ByName):
+class ReclaimsQuery(NameQuery):
     """Filters of the reclaim lists; a list without a matching entry is not in the answer."""
 
     queue: Annotated[Name | None, Field(description="The application's queue, by path or name.")] = None
@@ -68,7 +68,7 @@ class EntriesQuery(Parameters):
     retired: Annotated[bool, Field(description="Also retired entries.")] = True
 
 
-class DecisionsQuery(ByNumber):
+class DecisionsQuery(NumberQuery):
     """Filters of the decisions."""
 
     application: Annotated[Name | None, Field(description="For this application.")] = None
@@ -79,7 +79,7 @@ class DecisionsQuery(ByNumber):
     until_ms: Annotated[Instant | None, Field(description="Made before.")] = None
 
 
-class RefusalsQuery(ByNumber):
+class RefusalsQuery(NumberQuery):
     """Filters of the refusals."""
 
     application: Annotated[Name | None, Field(description="Of this application.")] = None
@@ -88,7 +88,7 @@ class RefusalsQuery(ByNumber):
     until_ms: Annotated[Instant | None, Field(description="Before.")] = None
 
 
-class ApplicationsQuery(ByName):
+class ApplicationsQuery(NameQuery):
     """Filters of the applications."""
 
     queue: Annotated[Name | None, Field(description="In this queue, by path or name.")] = None
@@ -96,7 +96,7 @@ class ApplicationsQuery(ByName):
     waiting: Annotated[bool | None, Field(description="With pending requests, or without.")] = None
 
 
-class CheckpointsQuery(ByNumber):
+class CheckpointsQuery(NumberQuery):
     """Filters of the checkpoints."""
 
     application: Annotated[Name | None, Field(description="Of this application.")] = None
@@ -105,11 +105,11 @@ class CheckpointsQuery(ByNumber):
     until_ms: Annotated[Instant | None, Field(description="Seen before.")] = None
 
 
-class BudgetsQuery(ByName):
+class BudgetsQuery(NameQuery):
     """A page of the budgets, in the order of their owners' kinds and names."""
 
 
-class OccupancyQuery(ByNumber):
+class OccupancyQuery(NumberQuery):
     """Filters of the samples; one page can hold all of them."""
 
     limit: Annotated[int, Field(ge=1, le=4096, description="Maximum number of samples.")] = 4096
@@ -117,9 +117,9 @@ class OccupancyQuery(ByNumber):
     until_ms: Annotated[Instant | None, Field(description="Before.")] = None
 
 
-def matches(query: Parameters, **seen: object) -> bool:
+def matches(parameters: Parameters, **seen: object) -> bool:
     """Return whether each of these filters of a query is not set, or is the value that was seen."""
-    return all(getattr(query, name) in (None, value) for name, value in seen.items())
+    return all(getattr(parameters, name) in (None, value) for name, value in seen.items())
 
 
 def within(at_ms: int, since_ms: int | None, until_ms: int | None) -> bool:
@@ -128,7 +128,7 @@ def within(at_ms: int, since_ms: int | None, until_ms: int | None) -> bool:
 
 
 def by_name(
-    items: Sequence[Item], name: Callable[[Item], str], query: ByName
+    items: Sequence[Item], name: Callable[[Item], str], query: NameQuery
 ) -> tuple[list[Item], str | None]:
     """Return the page of items in the order of their names, and the next cursor."""
     after = [item for item in items if query.cursor is None or name(item) > query.cursor]
@@ -137,7 +137,7 @@ def by_name(
 
 
 def by_number(
-    items: Sequence[Item], number: Callable[[Item], int], query: ByNumber, *, rising: bool = False
+    items: Sequence[Item], number: Callable[[Item], int], query: NumberQuery, *, rising: bool = False
 ) -> tuple[list[Item], str | None]:
     """Return the page of items in the order of falling (rising) numbers, and the next cursor."""
     cursor = query.cursor

@@ -43,9 +43,9 @@ from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import read_off, reason
 from yarnctl.service.answers.paging import (
     INSTANT_MAX_MS,
-    ByNumber,
     Name,
     NoParameters,
+    NumberQuery,
     Parameters,
     by_number,
     matches,
@@ -125,7 +125,7 @@ class AdmissionRequest(PlacementRequest):
         return self
 
 
-class AdmissionsQuery(ByNumber):
+class AdmissionsQuery(NumberQuery):
     """Filters of the admissions."""
 
     state: Annotated[State | None, Field(description="In this state.")] = None

@@ -30,7 +30,7 @@ from yarnctl.journal.rendering import text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import read_off, reason
-from yarnctl.service.answers.paging import INSTANT_MAX_MS, ByNumber, Name, by_number
+from yarnctl.service.answers.paging import INSTANT_MAX_MS, Name, NumberQuery, by_number
 from yarnctl.service.security.middleware import ONLY_USER
 
 CONTAINERS_MAX = 1_000_000
@@ -203,7 +203,7 @@ def _reserved(admission: Admission, only_user: str | None) -> PoolReservationOut
     )
 
 
-class RunsQuery(ByNumber):
+class RunsQuery(NumberQuery):
     """Filters of the runs."""
 
     application: Annotated[Name | None, Field(description="Of this application.")] = None

@@ -156,26 +156,26 @@ def without_settled(accounts: Accounts, kept: Collection[str]) -> Accounts:
     )
 
 
-def _charged(accounts: Accounts, account: Account, record: TokensCharged) -> Accounts:
-    if record.admission in accounts.payments or record.mtokens > account.balance_mtokens:
-        raise ImpossibleRecord(f"admission {record.admission!r}: paid already, or more than there is")
-    paid = Payment(record.account, record.mtokens, record.key)
-    spent = account._replace(spent_mtokens=account.spent_mtokens + record.mtokens)
-    return _with_account(accounts, record.account, spent)._replace(
-        payments={**accounts.payments, record.admission: paid}
+def _charged(accounts: Accounts, account: Account, charged: TokensCharged) -> Accounts:
+    if charged.admission in accounts.payments or charged.mtokens > account.balance_mtokens:
+        raise ImpossibleRecord(f"admission {charged.admission!r}: paid already, or more than there is")
+    paid = Payment(charged.account, charged.mtokens, charged.key)
+    spent = account._replace(spent_mtokens=account.spent_mtokens + charged.mtokens)
+    return _with_account(accounts, charged.account, spent)._replace(
+        payments={**accounts.payments, charged.admission: paid}
     )
 
 
-def _refunded(accounts: Accounts, account: Account, record: TokensRefunded) -> Accounts:
-    paid = accounts.payments.get(record.admission)
-    if paid is None or paid.account != record.account or paid.refunded_mtokens is not None:
-        raise ImpossibleRecord(f"admission {record.admission!r}: not paid from there, or settled already")
-    if record.mtokens > paid.mtokens:
-        raise ImpossibleRecord(f"admission {record.admission!r}: more goes back than was paid")
-    spent = account._replace(spent_mtokens=account.spent_mtokens - record.mtokens)
-    settled = paid._replace(refunded_mtokens=record.mtokens)
-    return _with_account(accounts, record.account, spent)._replace(
-        payments={**accounts.payments, record.admission: settled}
+def _refunded(accounts: Accounts, account: Account, refunded: TokensRefunded) -> Accounts:
+    paid = accounts.payments.get(refunded.admission)
+    if paid is None or paid.account != refunded.account or paid.refunded_mtokens is not None:
+        raise ImpossibleRecord(f"admission {refunded.admission!r}: not paid from there, or settled already")
+    if refunded.mtokens > paid.mtokens:
+        raise ImpossibleRecord(f"admission {refunded.admission!r}: more goes back than was paid")
+    spent = account._replace(spent_mtokens=account.spent_mtokens - refunded.mtokens)
+    settled = paid._replace(refunded_mtokens=refunded.mtokens)
+    return _with_account(accounts, refunded.account, spent)._replace(
+        payments={**accounts.payments, refunded.admission: settled}
     )
 
 

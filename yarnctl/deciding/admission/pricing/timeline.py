@@ -194,30 +194,30 @@ Tried = Callable[[Due], tuple[int, bool]]
 
 
 def earliest_due(
-    profile: Profile, dues: Sequence[Due], job: Due, from_ms: int, tried: Tried | None = None
+    profile: Profile, dues: Sequence[Due], due: Due, from_ms: int, tried: Tried | None = None
 ) -> int:
-    """Return the earliest deadline of ``job`` that breaks no promise; its own is not read.
+    """Return the earliest deadline of ``due`` that breaks no promise; its own is not read.
 
     It follows from what is free beside work that is laid late, and from when the job would then end. Where
     narrow jobs make earliest deadline first differ from that, the ranks between the deadlines behind it are
     tried, nearest first by halving; the last rank delays no job. ``tried`` None: by ``judged``.
     """
     judge = tried or partial(judged, profile, dues, from_ms)
-    found_ms = earliest(_free_beside(profile, tuple(dues)), job.work_ms, job.most, from_ms)
+    found_ms = earliest(_free_beside(profile, tuple(dues)), due.work_ms, due.most, from_ms)
     ends_ms = found_ms
     for due_at_ms in (found_ms, FOREVER_MS):  # again where it would end, if that is later
         due_at_ms = min(due_at_ms, ends_ms)
         if due_at_ms < FOREVER_MS:
-            ends_ms, breaks = judge(job._replace(due_at_ms=due_at_ms))
+            ends_ms, breaks = judge(due._replace(due_at_ms=due_at_ms))
             if ends_ms <= due_at_ms and not breaks:
                 return due_at_ms
-    later_ms = sorted({due.due_at_ms for due in dues if due.due_at_ms >= found_ms})
+    later_ms = sorted({each.due_at_ms for each in dues if each.due_at_ms >= found_ms})
     low, high = 0, len(later_ms)
-    best_ms = judge(job._replace(due_at_ms=FOREVER_MS))[0]
-    best_ms = max([best_ms, *(due.due_at_ms for due in dues)])
+    best_ms = judge(due._replace(due_at_ms=FOREVER_MS))[0]
+    best_ms = max([best_ms, *(each.due_at_ms for each in dues)])
     while low < high:
         middle = (low + high) // 2
-        ends_ms, breaks = judge(job._replace(due_at_ms=later_ms[middle]))
+        ends_ms, breaks = judge(due._replace(due_at_ms=later_ms[middle]))
         if breaks or ends_ms > later_ms[middle]:
             low = middle + 1
         else:
