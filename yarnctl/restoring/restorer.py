@@ -8,6 +8,7 @@ the value that yarnctl set            it is restored, and read again after a pau
 another value                         its owner changed it: it stays, and the change has ended
 nothing: it no longer exists          the change has ended
 nothing: the cluster does not answer  it is read again after a pause
+nothing yet: the answer is late       it is read again at once; a late answer is kept for a moment only
 ====================================  ======================================================
 
 A change is restored when it is *due*: the host says when (the demand is over, yarnctl may not act, it
@@ -67,7 +68,7 @@ Key = tuple[ChangeKind, str]
 class Reading(NamedTuple):
     """What a setting reads. ``found``: the value, or why it cannot be read."""
 
-    state: Literal["before", "now", "other", "gone", "unread"]
+    state: Literal["before", "now", "other", "gone", "unread", "late"]
     found: str = ""
 
 
@@ -237,6 +238,9 @@ class Restorer:
                 self._end(open_change, reading.found, ChangedByOthers())
             case "unread":
                 return self._postpone(open_change, Unknown(ClientFault(reading.found[:FAULT_MAX])))
+            case "late":
+                open_change.again_at_ms = self._clock() + CONFIRM_MS
+                return Unknown(ClientFault(reading.found[:FAULT_MAX]))
             case "now":
                 return self._request(open_change)
         return Accepted()

@@ -12,6 +12,7 @@ from tests.unit.attach.test_executors import BY_PLUGIN, SPARK, Driver, both
 from tests.unit.attach.test_performing import looking
 from tests.unit.attach.test_workers import FLINK, JobMaster, changes, drains
 from tests.unit.hadoop.replaying import Reply
+from yarnctl.attach.connection.application_guard import LATE
 from yarnctl.deciding.model import Accepted, Change, Grow, Refused, Unknown, Withheld
 from yarnctl.units import times
 
@@ -96,6 +97,31 @@ def test_executors_are_back_once_the_plugin_says_that_the_order_is_done_with(
     assert setting.write(change) == Accepted()
     assert sorted(name[:14] for name in test_executors.orders(fake)) == ["000000001-leav", "000000002-back"]
     assert setting.read(change).state == state
+
+
+@pytest.mark.parametrize("late", ["settings", "active", "plugin_answer", "has_pending_task"])
+def test_a_late_answer_of_a_driver_is_no_answer_yet_and_all_have_been_asked_for(fake, monkeypatch, late):
+    driver = drained_by_plugin(fake)
+    answering(driver, 2, 1)
+    port = looking(fake, levers=True)
+    setting = port.restorer._settings["executors"]
+    asked = []
+
+    def watched(name):
+        plain = getattr(setting._executors, name)
+
+        def read(application):
+            asked.append(name)
+            return LATE if name == late else plain(application)
+
+        monkeypatch.setattr(setting._executors, name, read)
+
+    for name in ("settings", "active", "plugin_answer", "has_pending_task"):
+        watched(name)
+    change = Change("executors", SPARK, "3", "d1")
+    port.restorer._settings["executors"]._orders().back(SPARK, "1700000000123", ["d1"])
+    assert setting.read(change).state == "late"
+    assert asked[:3] == ["settings", "active", "plugin_answer"]
 
 
 def test_a_daemon_without_the_mix_restores_bounds(fake, job):

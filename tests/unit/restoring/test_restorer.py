@@ -139,6 +139,17 @@ def test_a_cluster_that_does_not_answer_is_read_again() -> None:
     assert ends(host) == [ReadBack()]
 
 
+def test_a_late_answer_is_read_every_second_for_it_is_kept_for_a_moment_only() -> None:
+    _, values, host = lowered()
+    values.late = 40
+    host.restorer.make_due(DemandOver())
+    host.pass_ms(39_000)
+    assert values.requests == []
+    host.pass_ms(4_000)
+    assert values.values[QUEUE.target] == QUEUE.before
+    assert ends(host) == [ReadBack()]
+
+
 def test_nothing_is_restored_before_it_is_due_or_while_its_application_has_orders() -> None:
     _, values, host = lowered("executors")
     host.pass_ms(10_000)

@@ -104,11 +104,15 @@ class Values:
         self.answers: list[Outcome] = []
         self.requests: list[tuple[str, str]] = []
         self.unread = ""
+        self.late = 0
         self.numbered: set[str] = {CHANGES["executors"].target}
         self.ordered_back: set[str] = set()
         self._number = 0
 
     def read(self, change: Change) -> Reading:
+        if self.late:
+            self.late -= 1
+            return Reading("late", "no answer yet")
         if self.unread:
             return Reading("unread", self.unread)
         found = self.values[change.target]

@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from yarnctl.attach.connection.application_guard import LateAnswer
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.eligibility.permission import unread
-from yarnctl.attach.orders.reversible import has_ended
+from yarnctl.attach.orders.reversible import has_ended, not_read
 from yarnctl.attach.orders.tracking import TrackedOrder
 from yarnctl.deciding.model import Accepted, Change, ChangeKind, Drain, Outcome, Refused, Unknown, Withheld
 from yarnctl.deciding.reasons.orders import QueueServing
@@ -39,7 +40,6 @@ from yarnctl.hadoop.http.answers import ExistsAlready, Missing, Uncertain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.journal.rendering import text
 from yarnctl.restoring.restorer import Reading, ReversibleSetting
 
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
@@ -198,6 +198,7 @@ class SparkExecutors:
     def __init__(self, connection: Connection, executors: ExecutorObserver) -> None:
         self._connection = connection
         self._executors = executors
+        self._started: dict[str, str] = {}
 
     def read(self, change: Change) -> Reading:
         """Count executors; nothing has ended before the plugin is done with the order.
@@ -208,32 +209,35 @@ class SparkExecutors:
         """
         application = change.target
         if has_ended(self._connection, application):
+            self._started.pop(application, None)
             return Reading("gone")
-        settings = self._executors.settings(application)
+        settings = self._executors.settings(application)  # all three begin before one is judged
+        active, answer = self._executors.active(application), self._executors.plugin_answer(application)
         if isinstance(settings, Absent | Problem):
-            return Reading("unread", text(unread(settings)))
-        active = self._executors.active(application)
+            return not_read(settings)
         if isinstance(active, Absent | Problem):
-            return Reading("unread", text(unread(active)))
-        number = self._orders().back_number(application, start_of(settings), change.now.split())
-        answer = self._executors.plugin_answer(application)
+            return not_read(active)
+        if isinstance(answer, LateAnswer):
+            return not_read(answer)
+        start = self._started[application] = start_of(settings)
+        number = self._orders().back_number(application, start, change.now.split())
         if isinstance(answer, PluginAnswer):
             active = answer.executors  # without those that leave, which the list of executors still has
         if not number or (isinstance(answer, PluginAnswer) and answer.order < number):
             return Reading("now", str(active))
-        is_back = (
-            active >= int(change.before)
-            or settings.get(DYNAMIC) == "true"
-            or self._executors.has_pending_task(application) is False
-        )
-        return Reading("before" if is_back else "now", str(active))
+        if active >= int(change.before) or settings.get(DYNAMIC) == "true":
+            return Reading("before", str(active))
+        pending = self._executors.has_pending_task(application)
+        if isinstance(pending, LateAnswer):
+            return not_read(pending)
+        return Reading("before" if pending is False else "now", str(active))
 
     def write(self, change: Change) -> Outcome:
-        """Order the plugin to request as many executors as left by these decisions; written once."""
-        settings = self._executors.settings(change.target)
-        if isinstance(settings, Absent | Problem):
-            return Unknown(unread(settings))
-        start = start_of(settings)
+        """Order the plugin to request as many executors as left by these decisions; written once.
+
+        The driver is the one that was read right before: its answer may be late now.
+        """
+        start = self._started.get(change.target, "")
         if not start:
             return Refused(AttemptUnknown())
         if self._connection.hdfs is None:
