@@ -123,8 +123,9 @@ FACTS = [
     ([ended("suspended"), ApplicationEnded("p1", 960)], "withdrawn", []),
     ([ApplicationEnded("r1", 700)], "completed", []),
     ([ended("suspended"), ApplicationEnded("r1", 960)], "freed", []),  # the room is free all the same
-    ([EpochChanged("2", 700)], "lost", [Withdraw(*NAMES)]),
-    ([manifest(), EpochChanged("2", 950)], "lost", [Release(*NAMES, 1)]),
+    ([EpochChanged("2", 700)], "ordered", []),  # the task may live: only its end settles the order
+    ([manifest(), EpochChanged("2", 950)], "checkpointed", [Release(*NAMES, 1)]),
+    ([EpochChanged("2", 700), ended("suspended"), granted()], "granted", []),
     # foreign, duplicate and late facts do nothing
     ([manifest(order="o-000077")], "ordered", []),
     ([manifest(attempt="r1.2")], "ordered", []),

@@ -91,10 +91,8 @@ class Settlement:
                 self._came_back(effects, fact)
             elif isinstance(fact, model.ApplicationEnded):
                 self._application_ended(effects, fact)
-            else:
+            else:  # its tasks may live on: only what happens to each of them settles an order
                 effects.records.append(records.Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
-                for order in list(self.ledger.open.values()):
-                    effects.add(self.recall(order, "epoch-changed", fact.at_ms, orders.AnotherManager()))
         return effects
 
     def _manifest(self, effects: Effects, fact: model.ManifestSeen) -> None:
