@@ -30,18 +30,19 @@ STATES, EVENTS = get_args(State), get_args(Event)
 
 # One line a state, one column an event, as in the drawing; "." is "stays where it is".
 CELLS = """
-             accepted   refused   progress   manifest     ended-as-ordered ended-otherwise completed granted misdirected unclaimed not-needed requester-ended give-up  kill   epoch-changed
-ordered      suspending withdrawn suspending checkpointed freed            lost            completed .       .           .         withdrawn  withdrawn       given_up killed lost
-suspending   .          .         suspending checkpointed freed            lost            completed .       .           .         withdrawn  withdrawn       given_up killed lost
-checkpointed .          withdrawn .          .            freed            lost            completed .       .           .         .          withdrawn       given_up killed lost
-freed        .          .         .          .            .                .               .         granted misdirected lost      withdrawn  withdrawn       .        .      lost
-granted      .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-given_up     .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-killed       .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-completed    .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-lost         .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-withdrawn    .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-misdirected  .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
+             accepted   refused   progress   manifest     ended-as-ordered ended-otherwise completed granted misdirected unclaimed not-needed requester-ended give-up  kill   epoch-changed simulated
+ordered      suspending withdrawn suspending checkpointed freed            lost            completed .       .           .         withdrawn  withdrawn       given_up killed lost          simulated
+suspending   .          .         suspending checkpointed freed            lost            completed .       .           .         withdrawn  withdrawn       given_up killed lost          .
+checkpointed .          withdrawn .          .            freed            lost            completed .       .           .         .          withdrawn       given_up killed lost          .
+freed        .          .         .          .            .                .               .         granted misdirected lost      withdrawn  withdrawn       .        .      lost          .
+granted      .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+given_up     .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+killed       .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+completed    .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+lost         .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+withdrawn    .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+misdirected  .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+simulated    .          .         .          .            .                .               .         .       .           .         withdrawn  withdrawn       .        .      lost          .
 """  # noqa: E501
 
 
@@ -278,7 +279,7 @@ def test_applying_to_nothing_is_nothing():
         False,
     )
     assert ledger.happen("o-000001", "manifest", 8) is None
-    assert OPEN == ("ordered", "suspending", "checkpointed", "freed")
+    assert OPEN == ("ordered", "suspending", "checkpointed", "freed", "simulated")
 
 
 def test_transitions_are_recorded_with_who_got_the_room():

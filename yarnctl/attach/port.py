@@ -181,6 +181,8 @@ class AttachedPort:
         """Track orders made before this port began; ``epoch``: the ResourceManager's at that time."""
         self._epoch = epoch or self._epoch
         for order in orders:
+            if order.observed:
+                continue  # it was not sent, and the end of its task shows in snapshots
             one = self._tracking.begin(
                 order.order, order.victim, order.attempt, order.container, order.generation, order.verb
             )
