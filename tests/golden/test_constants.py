@@ -45,6 +45,8 @@ NUMBERS = {
     "offers._FIRST": -(2**53),
     "offers._LOST": 2**44,
     "offers._NEVER": 2**88,
+    "order.LEAVE_MS": 1_500,
+    "order.SUSPEND_MS": 4_000,
     # in a controller
     "controller.ROUNDS_MAX": 8,
     "draws.UNIT": 2**40,

@@ -30,18 +30,19 @@ STATES, EVENTS = get_args(State), get_args(Event)
 
 # One line a state, one column an event, as in the drawing; "." is "stays where it is".
 CELLS = """
-             accepted   refused   progress   manifest     ended-as-ordered ended-otherwise completed granted misdirected unclaimed not-needed requester-ended give-up  kill   epoch-changed
-ordered      suspending withdrawn suspending checkpointed freed            lost            completed .       .           .         withdrawn  withdrawn       given_up killed lost
-suspending   .          .         suspending checkpointed freed            lost            completed .       .           .         withdrawn  withdrawn       given_up killed lost
-checkpointed .          withdrawn .          .            freed            lost            completed .       .           .         .          withdrawn       given_up killed lost
-freed        .          .         .          .            .                .               .         granted misdirected lost      withdrawn  withdrawn       .        .      lost
-granted      .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-given_up     .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-killed       .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-completed    .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-lost         .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-withdrawn    .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
-misdirected  .          .         .          .            .                .               .         .       .           .         .          .               .        .      .
+             accepted   refused   progress   manifest     ended-as-ordered ended-otherwise completed granted misdirected unclaimed not-needed requester-ended give-up  kill   epoch-changed simulated
+ordered      suspending withdrawn suspending checkpointed freed            lost            completed .       .           .         withdrawn  withdrawn       given_up killed lost          simulated
+suspending   .          .         suspending checkpointed freed            lost            completed .       .           .         withdrawn  withdrawn       given_up killed lost          .
+checkpointed .          withdrawn .          .            freed            lost            completed .       .           .         .          withdrawn       given_up killed lost          .
+freed        .          .         .          .            .                .               .         granted misdirected lost      withdrawn  withdrawn       .        .      lost          .
+granted      .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+given_up     .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+killed       .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+completed    .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+lost         .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+withdrawn    .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+misdirected  .          .         .          .            .                .               .         .       .           .         .          .               .        .      .             .
+simulated    .          .         .          .            .                .               .         .       .           .         withdrawn  withdrawn       .        .      lost          .
 """  # noqa: E501
 
 
@@ -123,8 +124,9 @@ FACTS = [
     ([ended("suspended"), ApplicationEnded("p1", 960)], "withdrawn", []),
     ([ApplicationEnded("r1", 700)], "completed", []),
     ([ended("suspended"), ApplicationEnded("r1", 960)], "freed", []),  # the room is free all the same
-    ([EpochChanged("2", 700)], "lost", [Withdraw(*NAMES)]),
-    ([manifest(), EpochChanged("2", 950)], "lost", [Release(*NAMES, 1)]),
+    ([EpochChanged("2", 700)], "ordered", []),  # the task may live: only its end settles the order
+    ([manifest(), EpochChanged("2", 950)], "checkpointed", [Release(*NAMES, 1)]),
+    ([EpochChanged("2", 700), ended("suspended"), granted()], "granted", []),
     # foreign, duplicate and late facts do nothing
     ([manifest(order="o-000077")], "ordered", []),
     ([manifest(attempt="r1.2")], "ordered", []),
@@ -277,7 +279,7 @@ def test_applying_to_nothing_is_nothing():
         False,
     )
     assert ledger.happen("o-000001", "manifest", 8) is None
-    assert OPEN == ("ordered", "suspending", "checkpointed", "freed")
+    assert OPEN == ("ordered", "suspending", "checkpointed", "freed", "simulated")
 
 
 def test_transitions_are_recorded_with_who_got_the_room():

@@ -64,6 +64,9 @@ from yarnctl.restoring.restorer import Restorer, ReversibleSetting
 
 NO_FRAMEWORKS: Mapping[str, Framework] = {}
 
+REJOINING_MS = 60_000
+"""How long nodes may take to register with a ResourceManager that was started anew: they retry every 30 s."""
+
 
 class AttachedPort:
     """A ClusterPort onto one cluster. ``clock`` returns ms since the epoch.
@@ -178,6 +181,8 @@ class AttachedPort:
         """Track orders made before this port began; ``epoch``: the ResourceManager's at that time."""
         self._epoch = epoch or self._epoch
         for order in orders:
+            if order.observed:
+                continue  # it was not sent, and the end of its task shows in snapshots
             one = self._tracking.begin(
                 order.order, order.victim, order.attempt, order.container, order.generation, order.verb
             )
@@ -315,10 +320,10 @@ class AttachedPort:
         if self._epoch and epoch != self._epoch:
             facts.append(EpochChanged(epoch, self._connection.clock()))
             self._connection.settling, self._node_counts = True, []
+            self._connection.rejoining_until_ms = self._connection.clock() + REJOINING_MS
             self._connection.configuration = None
             if self._held is not None:
                 self._held.restart()
-            self._live.drop()
         self._epoch = epoch
 
     def _nodes_are_stable(self, nodes: int) -> bool:

@@ -41,10 +41,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("yarnctl.daemon")
 
 OBSERVATION_AGE_MS = 500  # The period of the cheap request that checks for pending production requests
-SUSPEND_MS, LEAVE_MS, COMMIT_MS = 4_000, 1_500, 1_000
-"""Times that the mix predicts: from an order to the freed container of a suspension, and of a kill; how much
-longer a reduce takes to commit. Source: facts/hadoop.md, section 11: a checkpoint takes some seconds, YARN
-gives a killed attempt's container to the next within half a second, and the next observation shows both."""
+COMMIT_MS = 1_000  # How much longer a reduce takes to commit, as the mix predicts
 REST_MS = 1_000  # A task is not chosen again for this long after an order was withdrawn: it resumes at once
 
 
@@ -337,6 +334,7 @@ def predicted_max_of(preemption: PreemptionOptions, mode: Mode, history: str | N
 def levers_of(preemption: PreemptionOptions, mode: Mode) -> LeverSettings | None:
     """Return how levers are chosen (None: ``--eviction natjam``); BadInput names the option."""
     from yarnctl.daemon.budget_files import read_budgets
+    from yarnctl.deciding.order import LEAVE_MS, SUSPEND_MS
     from yarnctl.deciding.settings import LeverSettings
 
     if preemption.eviction != "mix":

@@ -139,7 +139,8 @@ class Recorder:
             if record.action in ORDER_VERBS and isinstance(record.outcome, Withheld):
                 self._withheld.add(record.order)
         elif isinstance(record, Transition) and record.order in self._withheld:
-            _LOG.info("%s: not sent, ends as %s: %s", record.order, record.target, said(record.why))
+            becomes = "is" if record.target in OPEN else "ends as"
+            _LOG.info("%s: not sent, %s %s: %s", record.order, becomes, record.target, said(record.why))
             if record.target not in OPEN:
                 self._withheld.discard(record.order)
         else:

@@ -61,6 +61,7 @@ from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settings import validate as validate_settings
 from yarnctl.deciding.settlement import Effects, Settlement, asked_again
+from yarnctl.deciding.simulating import SimulatedSnapshot, end_overtaken, simulate
 from yarnctl.deciding.waiting_verdicts import WaitingVerdict, verdicts_of, why_none
 from yarnctl.errors import BadInput
 
@@ -78,11 +79,13 @@ class Remembered(NamedTuple):
 class _Deferred(msgspec.Struct):
     """A snapshot under decision, and the observed tasks of its jobs so far.
 
+    ``simulated``: the snapshot as it would be if the orders of an observing controller had been sent.
     ``demand`` is that of the snapshot, computed at one fingerprint of the ledger. Jobs that did not
     answer are kept for some time, over many snapshots: one hung master must not delay all other decisions.
     """
 
     snapshot: Snapshot
+    simulated: SimulatedSnapshot
     as_of_ms: int
     stale: Mapping[str, int]
     since_ms: int
@@ -317,6 +320,7 @@ class Controller:
             # The demand probe shows no pending request of a preempting application.
             self._deferred, self.verdicts = None, {}
             self._looks.refused = {}
+            effects.add(end_overtaken(self._orders, None, {}, self.now_ms))
             effects.add(settle_needless(self._orders, None, observation.as_of_ms, self.now_ms))
             effects.actions += regrow(self.ledger, self.now_ms, waits=False)
         self._looks.note_answered(observation.tasks)
@@ -342,11 +346,13 @@ class Controller:
                     effects.add(self._orders.forget(name, self.now_ms, "absent"))
         silent = self._looks.silent(self.now_ms)
         preempting = [view for view in snapshot.applications if is_preempting(view, self.settings)]
+        effects.add(end_overtaken(self._orders, snapshot, self._looks.stale_asks.echoes, self.now_ms))
         doubted = self._looks.stale_asks.update(preempting, as_of_ms)
-        self._deferred = _Deferred(snapshot, as_of_ms, doubted, self.now_ms, 0, {}, silent)
+        simulated = simulate(snapshot, self.ledger, as_of_ms)
+        self._deferred = _Deferred(snapshot, simulated, as_of_ms, doubted, self.now_ms, 0, {}, silent)
         self._inputs.begin_snapshot()
         if not self._observe_again:  # used and free capacity cannot be distinguished: withdraw nothing
-            effects.add(settle_needless(self._orders, snapshot, as_of_ms, self.now_ms))
+            effects.add(settle_needless(self._orders, simulated.snapshot, as_of_ms, self.now_ms))
         effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
         waits = any(view.requests for view in preempting)
         effects.actions += regrow(self.ledger, self.now_ms, waits)
@@ -396,7 +402,7 @@ class Controller:
         assert held is not None
         urgent_first = self._looks.prioritiser.urgent_first(held.snapshot)
         inputs = DemandInput(
-            snapshot=held.snapshot,
+            snapshot=held.simulated.snapshot,
             as_of_ms=held.as_of_ms,
             now_ms=now_ms,
             urgent_first=urgent_first,
@@ -404,6 +410,7 @@ class Controller:
             held=held.held,
             consents=held.consents,
             held_at_ms=held.since_ms,
+            real=held.simulated.real,
         )
         cluster_demand = self._demand(held, inputs)
         while True:

@@ -106,8 +106,16 @@ def entries_retire(ledger: Ledger, settings: Settings, now_ms: int) -> str:
 
 
 def unanswered_orders_end(ledger: Ledger, settings: Settings, now_ms: int) -> str:
-    """No order stays open ``kill_timeout_ms`` after the attempt was last seen alive (but when observing)."""
+    """No order stays open ``kill_timeout_ms`` after the attempt was last seen alive.
+
+    An observing controller has no open order whose predicted time has passed, but simulated ones.
+    """
     if settings.observe_only:
+        for group in ledger.by_group:
+            mates = [ledger.open[name] for name in ledger.by_group[group]]
+            running = [mate for mate in mates if mate.state == "ordered" and mate.observed]
+            if running and all(mate.ordered_at_ms + mate.predicted_ms(settings) < now_ms for mate in running):
+                return f"{group} is not simulated at {now_ms}"
         return ""
     for order in ledger.open.values():
         since = order.freed_at_ms if order.state == "freed" else order.progress_at_ms
@@ -121,7 +129,7 @@ def instants_in_order(ledger: Ledger, settings: Settings, now_ms: int) -> str:
     for order in _all(ledger):
         if (order.settled_at_ms is None) != (order.state in OPEN):
             return f"{order.order} is {order.state} with settled_at_ms {order.settled_at_ms}"
-        if order.state in ("freed", "granted", "misdirected") and order.freed_at_ms is None:
+        if order.state in ("freed", "granted", "misdirected", "simulated") and order.freed_at_ms is None:
             return f"{order.order} is {order.state} and was never freed"
         if order.state in ("ordered", "suspending", "checkpointed") and order.freed_at_ms is not None:
             return f"{order.order} is {order.state} and freed at {order.freed_at_ms}"

@@ -336,9 +336,17 @@ class Ledger:
         for name in self.by_victim.get(application, ()):
             yield self.open[name]
 
+    def simulated(self) -> list[Order]:
+        """Return the orders that were not sent and whose predicted time has passed, oldest first."""
+        return [order for order in self.open.values() if order.state == "simulated"]
+
     def promised(self, application: str, as_of_ms: int | None = None) -> int:
         """Return how many requests of an application, at that instant, its orders will meet or have met."""
-        coming = sum(order.serves for order in self.of_requester(application))
+        coming = sum(
+            order.serves
+            for order in self.of_requester(application)
+            if as_of_ms is None or not order.is_simulated_at(as_of_ms)
+        )
         if as_of_ms is None or application not in self.recently_settled:
             return coming
         return coming + sum(

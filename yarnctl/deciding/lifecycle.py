@@ -18,6 +18,9 @@
       +- completed ---+---------------------+  --> COMPLETED  (it finished by itself first)
       +- ended-otherwise -------------------+  --> LOST       (killed from outside, the node died)
       +- epoch-changed ---------------------+  --> LOST
+      |
+      |    not-needed, requester-ended
+      +- simulated -> simulated -> WITHDRAWN  (not sent: only observed, and the predicted time has passed)
 
 The table is total: an event that is not in it leaves the order's state unchanged, and a settled order
 (capitals) never moves again. So duplicate, late and foreign facts are harmless. A manifest or an end may
@@ -40,6 +43,7 @@ State = Literal[
     "lost",
     "withdrawn",
     "misdirected",
+    "simulated",
 ]
 
 Event = Literal[
@@ -58,9 +62,10 @@ Event = Literal[
     "give-up",
     "kill",
     "epoch-changed",
+    "simulated",
 ]
 
-OPEN: tuple[State, ...] = ("ordered", "suspending", "checkpointed", "freed")
+OPEN: tuple[State, ...] = ("ordered", "suspending", "checkpointed", "freed", "simulated")
 """States that still count; all others are settled."""
 
 RUNNING: tuple[State, ...] = ("ordered", "suspending", "checkpointed")
@@ -87,6 +92,7 @@ TABLE: dict[State, dict[Event, State]] = {
         "refused": "withdrawn",
         "not-needed": "withdrawn",
         "manifest": "checkpointed",
+        "simulated": "simulated",
     },
     "suspending": {
         **_BEFORE_FREED,
@@ -110,4 +116,5 @@ TABLE: dict[State, dict[Event, State]] = {
     "lost": {},
     "withdrawn": {},
     "misdirected": {},
+    "simulated": {"not-needed": "withdrawn", "requester-ended": "withdrawn", "epoch-changed": "lost"},
 }

@@ -151,7 +151,7 @@ class LossBudget:
             return
         if event in ("refused", "completed"):
             del self.charges[order]
-        elif event in ("ended-as-ordered", "ended-otherwise") and before.kind == "kill":
+        elif event in ("ended-as-ordered", "ended-otherwise", "simulated") and before.kind == "kill":
             self.charges[order] = before._replace(lost_ms=before.lost_ms + max(0, at_ms - before.at_ms))
 
     def set_back(self, by_ms: int) -> None:

@@ -213,7 +213,7 @@ class ApplicationEnded(msgspec.Struct, frozen=True, tag="application-ended"):
 
 
 class EpochChanged(msgspec.Struct, frozen=True, tag="epoch-changed"):
-    """Another ResourceManager answers; open orders are no longer valid."""
+    """Another ResourceManager answers, or the same one after a restart; tasks may live on."""
 
     epoch: str
     at_ms: int

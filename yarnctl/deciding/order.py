@@ -18,6 +18,11 @@ from yarnctl.deciding.releaser import is_killed
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
 
+SUSPEND_MS, LEAVE_MS = 4_000, 1_500
+"""The predicted spans from an order to the freed container, of a suspension and of a kill. Source:
+facts/hadoop.md, section 11: a checkpoint takes some seconds, YARN gives a killed attempt's container to the
+next within half a second, and the next observation shows both."""
+
 OrderVerb = Literal["suspend", "kill", "drain"]
 ORDER_VERBS: tuple[OrderVerb, ...] = get_args(OrderVerb)
 """The verbs of orders: the actions of these tags send one, every other action follows up."""
@@ -29,7 +34,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     ``serves`` requests of ``request_size`` are met once all of ``group`` are free. ``progress_at_ms``
     is when the attempt was last known to be alive: the time-out counts from there. ``remaining_ms`` is the
     work that it had left when it was chosen (-1: unknown), ``resume_cost_ms`` its predicted resume cost.
-    ``observed``: made by a controller that only observed, so that no request was sent.
+    ``observed``: made by a controller that only observed, so that no request was sent. A simulated order
+    has freed its container at ``freed_at_ms`` as predicted, not as observed.
     """
 
     order: str
@@ -63,6 +69,18 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     def is_recallable(self) -> bool:
         """Return whether its request can still be withdrawn without waste: a drain cannot be undone."""
         return self.state in RECALLABLE and self.verb != "drain"
+
+    def is_simulated_at(self, as_of_ms: int) -> bool:
+        """Return whether a snapshot of that instant is decided on as if the order had been carried out."""
+        return self.state == "simulated" and (self.freed_at_ms or 0) <= as_of_ms
+
+    def predicted_ms(self, settings: Settings) -> int:
+        """Return the span from the order until its container is free, as its lever predicted it."""
+        if self.verb == "drain":
+            return max(0, self.remaining_ms)
+        if self.verb == "suspend":
+            return SUSPEND_MS if settings.levers is None else settings.levers.suspend_ms
+        return LEAVE_MS if settings.levers is None else settings.levers.leave_ms
 
     def limit_ms(self, settings: Settings) -> int:
         """Return how long it may stay without progress: an executor ends its running tasks first."""
@@ -194,7 +212,7 @@ def gone_on(order: Order, event: Event, target: State, at_ms: int) -> Order:
         order,
         state=target,
         progress_at_ms=max(order.progress_at_ms, at_ms) if lives else order.progress_at_ms,
-        freed_at_ms=at_ms if target == "freed" else order.freed_at_ms,
+        freed_at_ms=at_ms if target in ("freed", "simulated") else order.freed_at_ms,
         settled_at_ms=None if target in OPEN else at_ms,
     )
 

@@ -298,7 +298,7 @@ def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger, kept: Collecti
         mine = [
             order
             for order in ledger.of_requester(requester)
-            if order.state != "freed" or (order.freed_at_ms or 0) > as_of_ms
+            if order.freed_at_ms is None or order.freed_at_ms > as_of_ms
         ]
         over = sum(order.serves for order in mine) - max(0, due.get(requester, 0))
         lacking[requester] = -over

@@ -76,7 +76,8 @@ class DemandInput(NamedTuple):
     """One observation of the cluster: the snapshot, its instant, and the instant of deciding.
 
     ``stale``: application -> requests that may be stale. ``held`` and ``consents``: as in
-    the observation with the snapshot, whose instant is ``held_at_ms``.
+    the observation with the snapshot, whose instant is ``held_at_ms``. ``real``: the views of applications
+    that are simulated in the snapshot to have received containers, or to have lost some.
     """
 
     snapshot: Snapshot
@@ -87,6 +88,7 @@ class DemandInput(NamedTuple):
     held: tuple[HeldTime, ...] = ()
     consents: tuple[JobConsent, ...] = ()
     held_at_ms: int = 0
+    real: Mapping[str, ApplicationView] = MappingProxyType({})
 
 
 def pending_count(view: ApplicationView) -> int:
@@ -259,13 +261,15 @@ def _trigger(
     needs: tuple[Need, ...],
     why: TriggerReason,
 ) -> Trigger:
+    real = inputs.real.get(view.application, view)
+    simulated = pending_count(real) - pending_count(view)
     return Trigger(
         application=view.application,
         queue=view.queue,
-        requests=view.requests,
-        pending=pending_count(view),
+        requests=real.requests,
+        pending=pending_count(real),
         placed=placed,
-        promised=ledger.promised(view.application, inputs.as_of_ms),
+        promised=ledger.promised(view.application, inputs.as_of_ms) + simulated,
         shortfall=sum(need.containers for need in needs),
         why=why,
         as_of_ms=inputs.as_of_ms,
@@ -392,7 +396,7 @@ def candidates(
 def _under_order(victim: str, leaving: Sequence[Order], ledger: Ledger) -> int:
     """Count a job's containers under order in the snapshot: those that ended since are still in it."""
     ended = [order for order in leaving if order.state != "killed" and order.order not in ledger.open]
-    return len(ledger.by_victim.get(victim, ())) + len(ended)
+    return sum(order.state != "simulated" for order in ledger.of_victim(victim)) + len(ended)
 
 
 def closed_jobs(

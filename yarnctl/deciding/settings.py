@@ -55,7 +55,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     * ``mode`` "queues": containers for preempting queues are freed in preemptable queues (Natjam).
       "deadlines": one queue; less urgent applications free containers for the most urgent one with pending
       requests (Natjam-R).
-    * ``observe_only``: no action is performed; an order stays as long as it is needed, and never times out.
+    * ``observe_only``: no action is performed; orders are simulated (:mod:`yarnctl.deciding.simulating`).
     * ``in_flight_ratio_max``: how many of the preemptable queues' containers may be suspending at once (1:
       all), at least ``in_flight_least``. ``job_open_ratio_max``: the same for one job, at least one.
     * ``look_age_max_ms``: a snapshot that took longer is not decided on. ``silent_ms``: how long a job whose

@@ -91,10 +91,8 @@ class Settlement:
                 self._came_back(effects, fact)
             elif isinstance(fact, model.ApplicationEnded):
                 self._application_ended(effects, fact)
-            else:
+            else:  # its tasks may live on: only what happens to each of them settles an order
                 effects.records.append(records.Epoch(at_ms=fact.at_ms, epoch=fact.epoch))
-                for order in list(self.ledger.open.values()):
-                    effects.add(self.recall(order, "epoch-changed", fact.at_ms, orders.AnotherManager()))
         return effects
 
     def _manifest(self, effects: Effects, fact: model.ManifestSeen) -> None:
@@ -132,7 +130,8 @@ class Settlement:
         if fact.ending == "completed":
             event = "completed"
         elif fact.ending == "suspended" or (
-            fact.ending == "killed" and (order.verb == "kill" or order.state == "checkpointed")
+            fact.ending == "killed"
+            and ((order.verb == "kill" and not order.observed) or order.state == "checkpointed")
         ):
             event = "ended-as-ordered"
         self._move(effects, order_id, event, fact.at_ms, details)
@@ -279,10 +278,10 @@ class Settlement:
 
     def time_out(self, now_ms: int) -> Effects:
         """Give up or kill orders without progress for too long; stop counting unclaimed containers."""
+        if self.settings.observe_only:
+            return self._simulate(now_ms)
         effects = Effects()
         limit = self.settings.kill_timeout_ms
-        if self.settings.observe_only:
-            return effects
         for order in list(self.ledger.open.values()):
             if order.state == "freed":
                 if now_ms - (order.freed_at_ms or 0) >= limit:
@@ -290,6 +289,19 @@ class Settlement:
                     self._move(effects, order.order, "unclaimed", now_ms, MoveDetails(why))
             elif now_ms - order.progress_at_ms >= order.limit_ms(self.settings):
                 self._silent(effects, order, now_ms, orders.NoProgress(order.limit_ms(self.settings)))
+        return effects
+
+    def _simulate(self, now_ms: int) -> Effects:
+        """Assume that the orders whose predicted time has passed were carried out; groups end together."""
+        effects, ledger = Effects(), self.ledger
+        for order in list(ledger.open.values()):
+            if order.state != "ordered" or not order.observed:
+                continue
+            running = [mate for mate in ledger.group_of(order) if mate.state == "ordered"]
+            if max(mate.ordered_at_ms + mate.predicted_ms(self.settings) for mate in running) <= now_ms:
+                for mate in running:
+                    why = orders.WouldBeFree(now_ms - mate.ordered_at_ms)
+                    self._move(effects, mate.order, "simulated", now_ms, MoveDetails(why))
         return effects
 
     def _still_waits(self, order: Order, now_ms: int) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, application, attempt, container, task
 from tests.unit.hadoop.replaying import page
 from yarnctl.attach.orders import saved_work, tracking
+from yarnctl.attach.port import REJOINING_MS
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import (
     Accepted,
@@ -331,6 +334,62 @@ def test_a_failover_while_yarnctl_was_away_is_told(cluster):
     port = cluster.port()
     port.adopt([order("suspending")], epoch=str(EPOCH - 5))
     assert EpochChanged(str(EPOCH), cluster.now_ms) in port.observe(ObservationRequest(orders=("o-1",))).facts
+
+
+# --- after a restart of the ResourceManager -----------------------------------------------------
+
+
+def restarted(cluster, missing: tuple[str, ...]) -> Callable[[], None]:
+    """Start another ResourceManager that misses these nodes; the result lets them register again."""
+    nodes, held = dict(cluster.nodes), {name: dict(app.containers) for name, app in cluster.apps.items()}
+    cluster.epoch += 1
+    for node in missing:
+        del cluster.nodes[node]
+    for app in cluster.apps.values():
+        app.containers = {name: row for name, row in app.containers.items() if row[0] not in missing}
+
+    def back() -> None:
+        cluster.nodes.update(nodes)
+        for name, app in cluster.apps.items():
+            app.containers = {**held[name], **app.containers}
+
+    return back
+
+
+@pytest.mark.parametrize("missing", [("n1:1",), ("n1:1", "n2:1")])
+def test_a_task_that_lives_through_a_restart_of_the_manager_is_not_lost(cluster, port, missing):
+    """Nodes register late: their containers are not listed, while the masters know the tasks."""
+    back = restarted(cluster, missing)
+    look = ObservationRequest(orders=("o-1",), requesters=(application(2),))
+    found = []
+    for _ in range(8):
+        cluster.now_ms += 4_000
+        found += port.observe(look).facts
+    back()
+    cluster.now_ms += 4_000
+    found += port.observe(look).facts
+    assert [type(fact) for fact in found] == [EpochChanged]
+    cluster.save(1, 1, "o-1")
+    assert [type(fact) for fact in facts(cluster, port)] == [ManifestSeen]
+    assert port.perform(Release("o-1", *NAMES, 1)) == Accepted()
+    fact = granted(cluster, cluster.apps[application(2)], 1)
+    assert facts(cluster, port) == (ended(cluster, "suspended"), fact)
+
+
+def test_a_task_that_ends_while_nodes_register_again_ends_as_its_master_says(cluster, port):
+    restarted(cluster, ("n1:1",))
+    cluster.attempt(1, 1)["state"] = "SUCCEEDED"
+    cluster.now_ms += 1000
+    seen = port.observe(ObservationRequest(orders=("o-1",))).facts
+    assert seen[-1] == ended(cluster, "completed")
+
+
+def test_a_task_that_did_not_survive_the_restart_is_lost_once_the_nodes_had_their_time(cluster, port):
+    restarted(cluster, ("n1:1",))
+    cluster.break_("GET /proxy/", page())
+    port.observe(ObservationRequest(orders=("o-1",)))
+    assert facts(cluster, port, REJOINING_MS - 1) == ()
+    assert facts(cluster, port, 3_000) == (ended(cluster, "lost"),)
 
 
 def test_orders_nobody_told_the_port_of_are_left_alone(cluster):

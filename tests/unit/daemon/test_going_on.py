@@ -121,7 +121,7 @@ def test_what_was_only_observed_never_leads_to_anything(tmp_path: Path, peace: b
 def test_what_was_observed_and_not_yet_withheld_is_not_sent_either(tmp_path: Path) -> None:
     """Killed between the decision's line and the answer "withheld": its Suspend is due, and stays undone."""
     cluster, path = busy(), tmp_path / "journal.jsonl"
-    life(cluster, path, 20, enforce=False, peace=False)
+    life(cluster, path, 10, enforce=False, peace=False)
     cut = tmp_path / "cut.jsonl"
     with JournalFile(cut, durable=False) as file:
         file.append([line.record for line in read(path) if not isinstance(line.record, Performed)])

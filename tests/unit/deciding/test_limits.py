@@ -8,6 +8,7 @@ import pytest
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Suspend, Withdraw, Withheld
+from yarnctl.deciding.order import SUSPEND_MS
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Decision, Transition
 from yarnctl.deciding.settings import DEFAULT
@@ -46,8 +47,8 @@ def test_no_more_than_the_cap_is_in_flight(ratio: float, least: int, most: int) 
     assert cluster.jobs["production-1"].pending == 0, "all get room in the end, cap or not"
 
 
-def test_who_observes_decides_once_and_waits() -> None:
-    """Nothing is performed; the same ask is not decided on again and nothing times out."""
+def test_who_observes_decides_once_and_simulates() -> None:
+    """Nothing is performed; the same request is not decided on again while it is simulated as served."""
     cluster = busy(pending=2)
     cluster.perform = lambda action: Withheld(ClientFault("observing"))  # type: ignore[method-assign]
     controller = Controller(msgspec.structs.replace(DEFAULT, observe_only=True), validate=True)
@@ -58,13 +59,14 @@ def test_who_observes_decides_once_and_waits() -> None:
             pass
     decisions = [record for record in journal.records if isinstance(record, Decision)]
     assert [len(decision.picks) for decision in decisions] == [2]
-    assert not [record for record in journal.records if isinstance(record, Transition)]
+    moves = [record for record in journal.records if isinstance(record, Transition)]
+    assert [(move.target, move.at_ms) for move in moves] == [("simulated", SUSPEND_MS)] * 2
     cluster.jobs["production-1"].pending = 0
     for now_ms in range(60_000, 64_000, 250):
         cluster.advance(now_ms)
         tick(controller, cluster, journal)
     ends = [record.event for record in journal.records if isinstance(record, Transition)]
-    assert ends == ["not-needed", "not-needed"]
+    assert ends == ["simulated"] * 2 + ["not-needed"] * 2
 
 
 def test_stopping_takes_back_what_is_under_way() -> None:

@@ -206,6 +206,7 @@ class Connection:
 
     ``make_master`` makes the client of an application's master. ``hdfs`` None: no task can be suspended.
     ``settling``: the ResourceManager has just started to answer, and its number of nodes is not constant yet.
+    ``rejoining_until_ms``: until then a container that it does not list may live on a node that is not back.
     ``configuration`` is the ResourceManager's own (None: not read yet).
     ``queues`` None: those of the settings.
     """
@@ -240,10 +241,16 @@ class Connection:
         self.leaves: tuple[Leaf, ...] = ()
         self.configuration: Mapping[str, str] | None = None
         self.settling = True
+        self.rejoining_until_ms = 0
         self.last_problem: ModeReason | None = None
         self._configuration_at_ms = 0
         self._make_master = make_master
         self._masters: dict[str, MasterClient] = {}
+
+    @property
+    def is_rejoining(self) -> bool:
+        """Return whether nodes may still be registering with a ResourceManager that was started anew."""
+        return self.clock() < self.rejoining_until_ms
 
     @property
     def rows(self) -> dict[str, yarn.AppInfo]:

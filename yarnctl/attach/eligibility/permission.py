@@ -142,13 +142,18 @@ class Permission:
                 return None
 
     def why_nothing(self) -> ModeReason | None:
-        """Return why no action may be sent now, None if some may be (when enforcing)."""
+        """Return why no action may be sent now, None if some may be.
+
+        A daemon that only observes simulates its orders beside YARN's own preemption.
+        """
         if self._connection.settling:
             return ManagerSettling()
         if self._connection.clock() < self._unwritable_until_ms:
             return self._unwritable
         why = self._queues.why_nothing
-        return why or preempted_by_yarn(self._connection.configuration, self._connection.leaves, self._queues)
+        if why or not self._settings.enforce:
+            return why
+        return preempted_by_yarn(self._connection.configuration, self._connection.leaves, self._queues)
 
     def store_failed(self, problem: Exception) -> None:
         """Note that a request could not be written; none is written for ``STORE_RETRY_MS``."""

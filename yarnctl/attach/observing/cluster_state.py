@@ -54,6 +54,7 @@ class LiveContainers:
     """Reads live containers; ``holding``: application -> container -> a resource that is not modelled."""
 
     def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._manager = connection.manager
         self._calls = connection.calls
         self._attempts: dict[str, str] = {}
@@ -105,9 +106,11 @@ class LiveContainers:
         """Return the containers that are new since the last observation, by application and id.
 
         The first observation of an application yields no grants, unless it is one of ``new``, which did not
-        exist at the last observation: all of their containers are new.
+        exist at the last observation: all of their containers are new. While nodes register again, no
+        container is forgotten because it is not listed.
         """
-        fresh = set(new)
+        rejoining = self._connection.is_rejoining
+        fresh = set() if rejoining else set(new)  # an application may only be listed again
         found: list[Grant] = []
         for application, held in sorted(seen.items()):
             if isinstance(held, Problem):
@@ -118,7 +121,8 @@ class LiveContainers:
             if before is not None:
                 added = sorted(set(held.containers) - before)
                 found += [Grant(application, held.containers[name]) for name in added]
-            self._known[application] = set(held.containers)
+            missed = before if rejoining and before is not None else ()
+            self._known[application] = {*held.containers, *missed}
         return found
 
     def drop(self, keep: Iterable[str] = ()) -> None:

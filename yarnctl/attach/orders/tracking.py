@@ -332,12 +332,14 @@ class OrderTracking:
         gone = [one for one in running if self._is_over(one, seen.get(one.application))]
         if not gone:
             return []
-        nodes = self._calls.each(lambda _key: self._connection.node_names(), [0])[0]
+        rejoining = self._connection.is_rejoining
+        nodes = None if rejoining else self._calls.each(lambda _key: self._connection.node_names(), [0])[0]
         reasons = self._remove_reasons([one for one in gone if one.verb == "drain"])
         facts: list[Fact] = []
         for one in gone:
             now_ms = self._clock()
-            one.ended_seen_at_ms = one.ended_seen_at_ms or now_ms
+            # While nodes register again, a container that is not listed may live: its master knows.
+            one.ended_seen_at_ms = now_ms if rejoining else one.ended_seen_at_ms or now_ms
             why = reasons.get(one.order)
             ending = self._terminal_state(one, now_ms, nodes if isinstance(nodes, frozenset) else None, why)
             if ending is not None:

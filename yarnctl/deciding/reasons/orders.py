@@ -63,6 +63,16 @@ class AnotherManager(Reason, frozen=True):
     sentence = "another ResourceManager answers"
 
 
+class WouldBeFree(Reason, frozen=True):
+    sentence = "it would have freed its container after {after_ms:span}"
+    after_ms: int
+
+
+class ServedOtherwise(Reason, frozen=True):
+    sentence = "{application} received a container without this order"
+    application: str
+
+
 class GivenRoomOf(Reason, frozen=True):
     """An order of the application's own is transferred in exchange."""
 
@@ -78,8 +88,9 @@ class RequesterHasRoom(Reason, frozen=True):
 
 _Moved = ContainerHasEnded | ApplicationHasEnded | WithOrder | Unclaimed | NoProgress
 _Needless = RequestGone | RoomElsewhere | NoPendingRequests | Stopping | OnlyObserved | AnotherManager
+_Simulated = WouldBeFree | ServedOtherwise
 _Passed = GivenRoomOf | RequesterHasRoom
-MoveReason = _Moved | _Needless | _Passed
+MoveReason = _Moved | _Needless | _Simulated | _Passed
 """Why an order moved or was transferred (``transition``, ``transfer``)."""
 
 

@@ -130,6 +130,8 @@ class _Orders:
             if record.left:
                 story.left, story.left_node = record.left, record.left_node
             self._ended(story, record)
+        elif record.target == "simulated":
+            story.settled_why = said(record.why)
         elif record.target != "suspending":
             self._settled(story, record)
 

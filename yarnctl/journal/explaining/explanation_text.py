@@ -166,8 +166,9 @@ def _not_chosen(story: OrderStory, story_before: OrderStory | None) -> list[str]
 
 def _result(story: OrderStory) -> str:
     if story.withheld and not story.verb:
-        end = "" if story.state in OPEN else f" ({story.state.replace('_', ' ')}: {story.settled_why})"
-        return f"none: the order was not sent{end}"
+        end = "" if story.state in OPEN else f"{story.state.replace('_', ' ')}: "
+        why = f" ({end}{story.settled_why})" if story.settled_why else ""
+        return f"none: the order was not sent{why}"
     if story.state in OPEN:
         return f"{story.state} at the end of the journal"
     state = story.state.replace("_", " ")
