@@ -226,11 +226,15 @@ def test_a_finished_application_whose_master_goes_is_finishing():
     assert asked.get(f"{ROOT}/apps/{APP}/state") == {"state": "FINISHED"}
 
 
-def test_a_priority_changes_who_is_served_first():
+@pytest.mark.parametrize("then", [None, 0])
+def test_a_priority_changes_who_is_served_first_and_that_of_the_submission_is_only_shown(then):
     asked = Asked()
     asked.played.node(slots=2)
     _first, second = asked.played.submit("production"), asked.played.submit("production")
     asked.ask("PUT", f"{ROOT}/apps/{second.id}/priority", {"priority": 3})
+    if then is not None:
+        asked.ask("PUT", f"{ROOT}/apps/{second.id}/priority", {"priority": then})
+        assert asked.get(f"{ROOT}/apps/{second.id}/priority") == {"priority": then}
     asked.played.manager.actor.scheduler.queues["production"].am_mib = 4096
     asked.played.manager.actor.scheduler.activate(asked.played.manager.actor.scheduler.queues["production"])
     (launch,) = asked.played.beat().masters

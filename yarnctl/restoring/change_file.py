@@ -151,9 +151,18 @@ def command_for(change: Change) -> str:
     if change.kind == "queue":
         percent = float(change.before) * 100
         return f"yarn schedulerconf -update {change.target}:maximum-capacity={percent:.10g}"
-    if change.kind == "priority":
-        return f"yarn application -appId {change.target} -updatePriority {change.before}"
+    if change.kind == "priority":  # in two steps: see ApplicationPriority
+        steps = (neighbour(change), int(change.before))
+        return " && ".join(
+            f"yarn application -appId {change.target} -updatePriority {step}" for step in steps
+        )
     return ""
+
+
+def neighbour(change: Change) -> int:
+    """Return the priority beside that before a change, towards that after it."""
+    before, now = int(change.before), int(change.now)
+    return before + (now > before) - (now < before)
 
 
 def described(change: Change) -> str:

@@ -288,8 +288,9 @@ class LiveResourceManager:
             )
         actor = Application(number, queue, submission.user, now_ms, submission.am_size.memory_mib)
         submission = msgspec.structs.replace(submission, queue=queue.name)
-        app = AppRecord(submission, number, actor, now_ms, now_ms, submission.queue)
-        actor.set_priority(min(max(0, submission.priority), self.settings.max_priority))
+        priority = min(max(0, submission.priority), self.settings.max_priority)
+        app = AppRecord(submission, number, actor, now_ms, now_ms, submission.queue, priority, priority)
+        actor.set_priority(priority)
         self.register.add(app)
         self.actor.submit(actor, submission.am_size)
         return app

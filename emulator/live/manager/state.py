@@ -109,7 +109,10 @@ class AttemptRecord:
 
 @dataclass(slots=True, eq=False)
 class AppRecord:
-    """One application, also after its end; ``job_report`` is what its master reported (None: nothing)."""
+    """One application, also after its end; ``job_report`` is what its master reported (None: nothing).
+
+    ``shown_priority`` can differ from the scheduler's: YARN ignores a request for ``submitted_priority``.
+    """
 
     submission: Submission
     number: int
@@ -117,6 +120,8 @@ class AppRecord:
     submitted_at_ms: int
     counted_at_ms: int
     queue: str
+    submitted_priority: int = 0
+    shown_priority: int = 0
     launched_at_ms: int = 0
     finished_at_ms: int = 0
     state: AppState = "ACCEPTED"

@@ -121,7 +121,7 @@ class Rows:
             "clusterId": self._manager.epoch,
             "applicationType": submission.kind,
             "applicationTags": ",".join(submission.tags),
-            "priority": app.actor.priority,
+            "priority": app.shown_priority,
             "startedTime": self._wall(app.submitted_at_ms),
             "launchTime": self._wall(app.launched_at_ms),
             "finishedTime": self._wall(app.finished_at_ms),

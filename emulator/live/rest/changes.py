@@ -194,16 +194,21 @@ class Changes:
 
     def priority(self, app: AppRecord) -> Reply:
         """Answer GET .../priority."""
-        return self._dialect.bare({"priority": app.actor.priority})
+        return self._dialect.bare({"priority": app.shown_priority})
 
     def put_priority(self, app: AppRecord, request: WebRequest) -> Reply:
-        """Set the priority, capped to the cluster's largest without a message; below 0 it is as it is."""
+        """Set the priority, capped to the cluster's largest without a message; below 0 it is as it is.
+
+        The priority of the submission is shown, and the scheduler keeps the one before (facts/hadoop, 2).
+        """
         caller(request)
         wanted = body_of(request, PriorityBody).number
         if not app.over:
             self._manager.now_ms()
             capped = min(wanted, self._manager.settings.max_priority)
-            self._manager.actor.scheduler.reprioritise(app.actor, capped)
+            if capped != app.submitted_priority:
+                self._manager.actor.scheduler.reprioritise(app.actor, capped)
+            app.shown_priority = capped
         return self.priority(app)
 
     def queue(self, app: AppRecord) -> Reply:

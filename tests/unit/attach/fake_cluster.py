@@ -98,6 +98,7 @@ class App:
     has_uses: bool = True
     tags: str = ""
     priority: int = 0
+    served_priority: int = 0
     maps_finished_at_ms: int = 0
     name: str = ""
     label: str | None = None
@@ -329,7 +330,10 @@ class FakeCluster:
         if priority and heard.method == "PUT":
             self.changes.append(f"PRIORITY {priority[1]} {heard.body.decode()}")
             if priority[1] in self.apps:
-                self.apps[priority[1]].priority = json.loads(heard.body)["priority"]
+                app = self.apps[priority[1]]
+                app.priority = json.loads(heard.body)["priority"]
+                if app.priority:  # YARN's scheduler ignores a request for the priority of the submission
+                    app.served_priority = app.priority
             return Reply(heard.body)
         return _missing()
 

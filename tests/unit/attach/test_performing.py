@@ -22,6 +22,7 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.journal.rendering import said, text
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))
@@ -402,10 +403,33 @@ def test_a_priority_is_restored_whatever_is_allowed_now(cluster):
     again = cluster.port(preempting_queues=("other",), preemptable_queues=("another",))
     again.restore_due()
     assert cluster.apps[application(2)].priority == 0
+    assert cluster.apps[application(2)].served_priority == 1, "the scheduler is one level off"
     cluster.now_ms += 2_000
     again.restore_due()
     assert again.restorer.open == {}
     assert not [path for path in cluster.hdfs.files if "/changes-" in path]
+
+
+@pytest.mark.parametrize(("found", "shown"), [(1, 0), (2, 2), (5, 0)])
+def test_a_daemon_that_died_between_the_two_requests_is_no_owner(cluster, found, shown):
+    port = looking(cluster, allow_priority=True)
+    assert port.perform(SetPriority(application(2), 5)) == Accepted()
+    cluster.apps[application(2)].priority = found
+    again = cluster.port()
+    again.restore_due()
+    assert cluster.apps[application(2)].priority == shown
+
+
+def test_a_ranking_that_returns_to_the_value_before_takes_two_requests(cluster):
+    port = looking(cluster, allow_priority=True)
+    for priority in (5, 0):
+        assert port.perform(SetPriority(application(2), priority)) == Accepted()
+        port.observe(ObservationRequest())
+    app = cluster.apps[application(2)]
+    assert (app.priority, app.served_priority) == (0, 1)
+    port.restorer.stop(Stopping())
+    assert port.restorer.open == {}
+    assert (app.priority, app.served_priority) == (0, 1)
 
 
 def test_the_priority_of_an_ended_application_is_left_alone(cluster):

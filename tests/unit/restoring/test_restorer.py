@@ -421,6 +421,7 @@ WORDS = {
     ),
     "priority": (
         "the priority of application_1_0001 from 0 to 7",
+        "yarn application -appId application_1_0001 -updatePriority 1 && "
         "yarn application -appId application_1_0001 -updatePriority 0",
     ),
     "bounds": ("the bounds of the Flink job of application_1_0002", ""),

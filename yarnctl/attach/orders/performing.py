@@ -31,6 +31,7 @@ from yarnctl.attach.eligibility.job_rules import Eligibility
 from yarnctl.attach.eligibility.permission import Permission, later, unread
 from yarnctl.attach.observing.plain_tasks import is_map
 from yarnctl.attach.observing.status_line import WORKING, Status, parse
+from yarnctl.attach.orders.reversible import set_back
 from yarnctl.attach.orders.saved_work import UNCHANGED, is_ordered, safe_manifest
 from yarnctl.attach.orders.tracking import OrderTracking, TrackedOrder
 from yarnctl.deciding.model import (
@@ -383,7 +384,11 @@ class Performing:
             if problem:
                 return Withheld(ClientFault(problem[:FAULT_MAX]))
         try:
-            self._manager.set_priority(set_priority.application, set_priority.priority)
+            first = self._restorer.open[change.key].change
+            if change.now == first.before:  # the ranking is at the value before again
+                set_back(self._manager, Change("priority", change.target, change.now, change.before))
+            else:
+                self._manager.set_priority(set_priority.application, set_priority.priority)
         except Uncertain:
             raise
         except Altered as problem:  # YARN capped it: what it set is what is restored from

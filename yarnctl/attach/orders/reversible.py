@@ -13,8 +13,9 @@ from yarnctl.attach.eligibility.permission import unread
 from yarnctl.deciding.model import Accepted, Change, Outcome
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.proxied import Absent
-from yarnctl.hadoop.resource_manager import ENDED
+from yarnctl.hadoop.resource_manager import ENDED, ResourceManager
 from yarnctl.journal.rendering import text
+from yarnctl.restoring.change_file import neighbour
 from yarnctl.restoring.restorer import Reading, same_value
 
 
@@ -36,7 +37,12 @@ class QueueMaximum:
 
 
 class ApplicationPriority:
-    """The YARN priority of an application."""
+    """The YARN priority of an application.
+
+    YARN's scheduler ignores a request for the priority of the submission, which is mostly the value before,
+    and shows it all the same (docs/facts/hadoop.md, 2). So the neighbour of that value is requested first:
+    then the order of grants differs from the one before by one level at most.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._manager = connection.manager
@@ -48,12 +54,23 @@ class ApplicationPriority:
         except Missing:
             return Reading("gone")
         found = str(row.priority)
-        return Reading("gone", found) if row.state in ENDED else compared(change, found)
+        if row.state in ENDED:
+            return Reading("gone", found)
+        reading = compared(change, found)
+        is_between = reading.state == "other" and row.priority == neighbour(change)  # of the two requests
+        return Reading("now", found) if is_between else reading
 
     def write(self, change: Change) -> Outcome:
-        """Request the priority before."""
-        self._manager.set_priority(change.target, int(change.before))
+        """Request the priority before, and its neighbour first."""
+        set_back(self._manager, change)
         return Accepted()
+
+
+def set_back(manager: ResourceManager, change: Change) -> None:
+    """Set the priority before a change; the scheduler is at most one level off. Raises as the client."""
+    if neighbour(change) != int(change.now):
+        manager.set_priority(change.target, neighbour(change))
+    manager.set_priority(change.target, int(change.before))
 
 
 def compared(change: Change, found: str) -> Reading:
