@@ -258,9 +258,8 @@ def make_loop(
         _go_on(rebuilt, attached, publisher)
     lock = _lock(plan, state) if enforce else None
     misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
-    guard = WriteGuard(
-        lock, attached.permission.why_nothing, misdirection, _folders(plan) if enforce else None
-    )
+    folders = _folders(plan) if enforce else None
+    guard = WriteGuard(lock, attached.permission.why_nothing, misdirection, folders)
     admission = _admission(plan, state, rebuilt, names)
     sold = None if admission is None or not admission.sells else partial(sold_deadlines, admission.store)
     settings = msgspec.structs.replace(plan.settings, deadlines=None if sold is None else "sold")
@@ -268,10 +267,8 @@ def make_loop(
     fold = Fold() if rebuilt is None else rebuilt.fold
     journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=fold)
     attached.permission.host = lambda: guard.closed()[1]
-    open_orders = rebuilt.remembered.ledger.open if rebuilt else ()
-    guarded = GuardedPort(
-        attached, guard, enforce=enforce, clock_ms=clock_ms, open_orders=open_orders, sold=sold
-    )
+    orders = rebuilt.remembered.ledger.open if rebuilt else ()
+    guarded = GuardedPort(attached, guard, enforce=enforce, clock_ms=clock_ms, open_orders=orders, sold=sold)
     if lock is not None:
         lead(attached.restorer, lock, hdfs_client(plan.cluster))
     queue_caps = _queue_caps(plan, attached, guarded, names)
@@ -284,9 +281,8 @@ def make_loop(
         if admission is not None and by_path.admitting is not None:
             set_queue_paths(admission, by_path.admitting, by_path.cluster, state.instance)
         path_settings = msgspec.structs.replace(by_path.settings, deadlines=settings.deadlines)
-        return Controller(
-            path_settings, remembered=Remembered(controller_before.ledger, controller_before.now_ms)
-        )
+        remembered = Remembered(controller_before.ledger, controller_before.now_ms)
+        return Controller(path_settings, remembered=remembered)
 
     loop = Loop(
         controller,
