@@ -258,20 +258,17 @@ def make_loop(
         _go_on(rebuilt, attached, publisher)
     lock = _lock(plan, state) if enforce else None
     misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
-    guard = WriteGuard(
-        lock, attached.permission.why_nothing, misdirection, _folders(plan) if enforce else None
-    )
+    permission = attached.permission
+    guard = WriteGuard(lock, permission.why_nothing, misdirection, _folders(plan) if enforce else None)
     admission = _admission(plan, state, rebuilt, names)
     sold = None if admission is None or not admission.sells else partial(sold_deadlines, admission.store)
     settings = msgspec.structs.replace(plan.settings, deadlines=None if sold is None else "sold")
     controller = Controller(settings, remembered=rebuilt.remembered if rebuilt else None)
     fold = Fold() if rebuilt is None else rebuilt.fold
     journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=fold)
-    attached.permission.host = lambda: guard.closed()[1]
-    open_orders = rebuilt.remembered.ledger.open if rebuilt else ()
-    guarded = GuardedPort(
-        attached, guard, enforce=enforce, clock_ms=clock_ms, open_orders=open_orders, sold=sold
-    )
+    permission.host = lambda: guard.closed()[1]
+    opened = rebuilt.remembered.ledger.open if rebuilt else ()
+    guarded = GuardedPort(attached, guard, enforce=enforce, clock_ms=clock_ms, open_orders=opened, sold=sold)
     if lock is not None:
         lead(attached.restorer, lock, hdfs_client(plan.cluster))
     queue_caps = _queue_caps(plan, attached, guarded, names)
@@ -416,7 +413,7 @@ def _folders(plan: Plan) -> Folders:
 def hdfs_client(cluster: ClusterAddress) -> WebHdfs:
     """Return a client for lock, records and folders with the loop's bounds."""
     limits = hdfs_limits(cluster.limits)
-    return WebHdfs(cluster.name_nodes, cluster.identity, limits, bulk=limits, ca_file=cluster.ca_file)
+    return WebHdfs(cluster.name_nodes, cluster.identity, limits, bulk_limits=limits, ca_file=cluster.ca_file)
 
 
 def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:
