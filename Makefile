@@ -77,7 +77,7 @@ soak: $(VENV)/.dev ## run the long checks whole: 300 outputs, 1,000 fault campai
 	$(BIN)/python -m tests.soak.addresses --count 100000 --seed $(SEED)
 
 mutants: $(VENV)/.dev ## measure what the tests notice: COUNT=200 mutants of yarnctl drawn by SEED=N; changes sources, so run it in a clone
-	$(BIN)/python -m tests.mutation.draw --count $(COUNT) --seed $(SEED) --into mutants-out
+	$(BIN)/python -m tests.mutation.draw $(COUNT) $(SEED) mutants-out
 	for each in mutants-out/*.sqlite; do name=$$(basename $$each .sqlite); $(BIN)/cosmic-ray exec tests/mutation/$$name.toml $$each; $(BIN)/cr-report $$each; done
 
 hadoop-up: $(VENV)/.dev ## start a real Hadoop on loopback (Java and Maven); HADOOP=3.4.2|3.5.0|3.3.5

@@ -67,10 +67,10 @@ class Sweep:
     """Heartbeats in turn of the nodes with room, while an ask waits. ``under_way``: a round continues."""
 
     def __init__(
-        self, kernel: Kernel, rm: ResourceManager, interval_ms: int, beat: Callable[[Node], object]
+        self, kernel: Kernel, manager: ResourceManager, interval_ms: int, beat: Callable[[Node], object]
     ) -> None:
         self._kernel = kernel
-        self._rm = rm
+        self._manager = manager
         self._interval_ms = interval_ms
         self._beat = beat
         self.under_way = False
@@ -80,7 +80,7 @@ class Sweep:
 
     def begin(self) -> None:
         """Something changed: if an ask waits and a node has room, visit the nodes."""
-        rm = self._rm
+        rm = self._manager
         if self.under_way or not rm.open_nodes or not rm.scheduler.demanding:
             return
         if self._idle_version == rm.scheduler.version or not rm.scheduler.servable():
@@ -91,7 +91,7 @@ class Sweep:
         self._visit_next(now_ms, (now_ms % self._interval_ms, len(rm.nodes)))
 
     def _visit_next(self, now_ms: int, place: tuple[int, int]) -> None:
-        open_nodes, interval_ms = self._rm.open_nodes, self._interval_ms
+        open_nodes, interval_ms = self._manager.open_nodes, self._interval_ms
         found = bisect_right(open_nodes, place)
         if found < len(open_nodes):
             phase_ms, index = open_nodes[found]
@@ -99,10 +99,10 @@ class Sweep:
         else:
             phase_ms, index = open_nodes[0]
             at_ms = now_ms + interval_ms + phase_ms - now_ms % interval_ms
-        self._kernel.at(at_ms, self._visit, self._rm.nodes[index])
+        self._kernel.at(at_ms, self._visit, self._manager.nodes[index])
 
     def _visit(self, node: Node) -> None:
-        rm, scheduler = self._rm, self._rm.scheduler
+        rm, scheduler = self._manager, self._manager.scheduler
         self._beat(node)
         # A node may have sent its heartbeat at this very instant, for a process that has ended: what that
         # one changed counts, so versions are compared from visit to visit.
@@ -348,12 +348,12 @@ class Cluster:
             self._restart(container.app.master)
         self.sweep.begin()
 
-    def _task_dies(self, fault: TaskDead) -> None:
-        if fault.job < len(self.masters):
-            master = self.masters[fault.job]
+    def _task_dies(self, dead: TaskDead) -> None:
+        if dead.job < len(self.masters):
+            master = self.masters[dead.job]
             running = [each for each in master.running.values() if not each.node.dead]
             if master.alive and running:
-                master.fail(running[fault.pick % len(running)])
+                master.fail(running[dead.pick % len(running)])
 
     def _master_dies(self, master: AppMaster) -> None:
         if not master.alive:

@@ -85,14 +85,14 @@ class CapacityScheduler:
         app.version += 1
         self.version += 1
 
-    def ask(self, app: Application, wanted: Ask, count: int) -> None:
-        """Ask for ``count`` more (or fewer) containers like ``wanted``."""
+    def ask(self, app: Application, new_ask: Ask, count: int) -> None:
+        """Ask for ``count`` more (or fewer) containers like ``new_ask``."""
         had = bool(app.asks)
         for ask in app.asks:
-            if ask.priority == wanted.priority:
+            if ask.priority == new_ask.priority:
                 break
         else:
-            ask = wanted
+            ask = new_ask
             app.asks.append(ask)
             app.asks.sort(key=attrgetter("priority"))
         count = max(count, -ask.count)

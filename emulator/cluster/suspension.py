@@ -54,10 +54,10 @@ class SuspensionHost(Protocol):
 class Suspension:
     """The task runners of a cluster, as far as suspending goes."""
 
-    def __init__(self, cluster: SuspensionHost) -> None:
-        self.cluster = cluster
-        self.kernel = cluster.kernel
-        self.timing = cluster.timing
+    def __init__(self, host: SuspensionHost) -> None:
+        self.host = host
+        self.kernel = host.kernel
+        self.timing = host.timing
         self.checkpoints = 0
         self._withdrawn: set[str] = set()
         self._recalled: set[str] = set()
@@ -89,7 +89,7 @@ class Suspension:
             return node.next_beat_ms(now_ms + 1, timing.nm_heartbeat_ms)
         interval_ms = timing.am_heartbeat_ms
         beat_ms = now_ms + interval_ms - (now_ms - master.phase_ms) % interval_ms
-        return beat_ms + (uniform(self.cluster.seed, 1, container.number) * timing.suspend_poll_ms >> 64)
+        return beat_ms + (uniform(self.host.seed, 1, container.number) * timing.suspend_poll_ms >> 64)
 
     def _notified(self, request: SuspendRequest) -> None:
         container = request.container
@@ -103,7 +103,7 @@ class Suspension:
         container.stage = entities.DRAINING
         container.to_key = to_key
         container.finish_at_ms = entities.NEVER
-        self.cluster.rm.facts.append(UploadProgressed(container.order, now_ms))
+        self.host.rm.facts.append(UploadProgressed(container.order, now_ms))
         self.kernel.at(drained_ms + self.timing.upload_ms, self._save, request)
 
     def _save(self, request: SuspendRequest) -> None:
@@ -111,7 +111,7 @@ class Suspension:
         if container.release_wait_token != request.token or container.state != entities.RUNNING:
             return
         now_ms = self.kernel.now_ms
-        if self.cluster.store_down(now_ms):
+        if self.host.store_down(now_ms):
             if container.order in self._recalled:
                 self._go_on(container)
                 return
@@ -125,7 +125,7 @@ class Suspension:
         master.store[task] = SavedReduce(generation, container.to_key)
         container.stage = entities.RELEASE_WAIT
         self.checkpoints += 1
-        self.cluster.rm.facts.append(
+        self.host.rm.facts.append(
             ManifestSeen(container.order, attempt_id(container), generation, container.to_key, now_ms)
         )
         if self.timing.releases_itself:

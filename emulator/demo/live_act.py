@@ -142,16 +142,19 @@ class Orders:
         elif isinstance(record, Transition) and record.order in self.by_order:
             self._moved(record, self.by_order[record.order])
 
-    def _moved(self, record: Transition, one: Suspended) -> None:
-        if record.event == "manifest":
-            one.saved_at_ms, one.keys_done = record.at_ms, record.keys_done
-            keys = f" after {record.keys_done} words" if record.keys_done >= 0 else ""
-            self._report(f"  {one.short}: saved{keys}, {one.took_s:.1f} s from request to manifest")
-        elif record.event not in ("accepted", "progress"):
-            story = (
-                PRINTED.get(record.target) or f"{record.target.replace('_', ' ')} {said(record.why)}".rstrip()
+    def _moved(self, transition: Transition, suspended: Suspended) -> None:
+        if transition.event == "manifest":
+            suspended.saved_at_ms, suspended.keys_done = transition.at_ms, transition.keys_done
+            keys = f" after {transition.keys_done} words" if transition.keys_done >= 0 else ""
+            self._report(
+                f"  {suspended.short}: saved{keys}, {suspended.took_s:.1f} s from request to manifest"
             )
-            self._report(f"  {one.short}: {story}")
+        elif transition.event not in ("accepted", "progress"):
+            story = (
+                PRINTED.get(transition.target)
+                or f"{transition.target.replace('_', ' ')} {said(transition.why)}".rstrip()
+            )
+            self._report(f"  {suspended.short}: {story}")
 
     @property
     def saved(self) -> list[Suspended]:

@@ -67,33 +67,33 @@ def _rules(watch: RunWatch) -> LeverSettings | None:
     return None if watch.controller is None else watch.controller.settings.levers
 
 
-def _pulls(record: Decision) -> Iterator[tuple[str, LeverPull, Resources]]:
-    for order, pull, pick in zip(record.orders, record.pulls, record.picks, strict=True):
+def _pulls(decision: Decision) -> Iterator[tuple[str, LeverPull, Resources]]:
+    for order, pull, pick in zip(decision.orders, decision.pulls, decision.picks, strict=True):
         if pull is not None:
             yield order, pull, pick.task.size
 
 
-def _charge(watch: RunWatch, record: Decision) -> dict[tuple[str, str], None]:
+def _charge(watch: RunWatch, decision: Decision) -> dict[tuple[str, str], None]:
     """Note what a decision charges; return the queues and levers whose budgets it uses."""
     used: dict[tuple[str, str], None] = {}
-    for order, pull, size in _pulls(record):
+    for order, pull, size in _pulls(decision):
         lost_ms = charged_ms(pull.lever)
         if pull.lever.kind in CHARGED and lost_ms:
-            loss = ChargedLoss(pull.queue, pull.lever.kind, record.at_ms, size.memory_mib, lost_ms)
+            loss = ChargedLoss(pull.queue, pull.lever.kind, decision.at_ms, size.memory_mib, lost_ms)
             watch.losses[order] = loss
             used[pull.queue, budget_of(pull.lever.kind)] = None
     return used
 
 
-def _moved(watch: RunWatch, record: Transition) -> None:
-    before = watch.losses.get(record.order)
+def _moved(watch: RunWatch, transition: Transition) -> None:
+    before = watch.losses.get(transition.order)
     if before is None:
         return
-    if record.event in ("refused", "completed"):
-        del watch.losses[record.order]
-    elif record.event in ("ended-as-ordered", "ended-otherwise") and before.kind == "kill":
-        computed_ms = max(0, record.at_ms - before.at_ms)
-        watch.losses[record.order] = before._replace(lost_ms=before.lost_ms + computed_ms)
+    if transition.event in ("refused", "completed"):
+        del watch.losses[transition.order]
+    elif transition.event in ("ended-as-ordered", "ended-otherwise") and before.kind == "kill":
+        computed_ms = max(0, transition.at_ms - before.at_ms)
+        watch.losses[transition.order] = before._replace(lost_ms=before.lost_ms + computed_ms)
 
 
 def _charged(watch: RunWatch, queue: str, kind: str, after_ms: int) -> int:

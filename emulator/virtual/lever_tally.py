@@ -63,21 +63,21 @@ class LeverTally:
             elif isinstance(record, Lowering):
                 self._pulled["cap"] += 1
 
-    def _freed(self, record: Transition) -> None:
-        lever, asked_ms = self._open.pop(record.order, (None, 0))
+    def _freed(self, transition: Transition) -> None:
+        lever, asked_ms = self._open.pop(transition.order, (None, 0))
         if lever is None:
             return
-        self._count(lever.kind, record.at_ms - asked_ms, lever.free_in_ms)
+        self._count(lever.kind, transition.at_ms - asked_ms, lever.free_in_ms)
         if lever.kind == "kill":
             self._lost_ms += lever.lost_ms
         elif lever.kind == "end":
             self._refetch_ms += lever.overhead_ms
 
-    def _await(self, record: Awaited) -> None:
-        for task in record.tasks:
+    def _await(self, awaited: Awaited) -> None:
+        for task in awaited.tasks:
             container = self._find(task.application, task.container)
             if container is not None:
-                self._awaited.append((container, record.at_ms, task.lever.free_in_ms))
+                self._awaited.append((container, awaited.at_ms, task.lever.free_in_ms))
 
     def _count(self, kind: str, took_ms: int, predicted_ms: int) -> None:
         self._pulled[kind] += 1

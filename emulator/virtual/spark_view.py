@@ -67,13 +67,13 @@ def obey(app: Application | None, action: Drain | Grow) -> Outcome:
     return _drain(master, action) if isinstance(master, SparkMaster) else Refused(NoSuchApplication())
 
 
-def _drain(master: SparkMaster, action: Drain) -> Outcome:
-    container = master.running.get(int(action.container.rpartition("_")[2]))
-    mates = {int(name.rpartition("_")[2]) for name in action.mates}
+def _drain(master: SparkMaster, drain: Drain) -> Outcome:
+    container = master.running.get(int(drain.container.rpartition("_")[2]))
+    mates = {int(name.rpartition("_")[2]) for name in drain.mates}
     if container is None:
         return Refused(NoSuchContainer())
-    if container.order == action.order:
+    if container.order == drain.order:
         return Accepted()
-    if not master.drain(container, action.order, action.decision, mates):
+    if not master.drain(container, drain.order, drain.decision, mates):
         return Refused(MasterDown() if not master.alive else NoSuchContainer())
     return Accepted()

@@ -14,7 +14,7 @@ from tests.architecture.house import clients, graph, ratchet, sizes, sources
 from tests.architecture.house.__main__ import ROOT, document, main, measure
 
 NOBODY = clients.Listed({}, {})
-NOTHING = ratchet.Known({}, {}, {})
+NOTHING = ratchet.Known({}, {}, {}, {})
 
 
 def planted(root: Path, files: dict[str, str]) -> tuple[str, ...]:
@@ -147,16 +147,16 @@ def test_five_functions_may_be_excepted_by_name(tmp_path):
     files = {f"yarnctl/a{number}.py": body(61) for number in range(6)}
     planted(tmp_path, files)
     keys = [f"{name}:long" for name in files]
-    measured = measure(tmp_path, ratchet.Known({}, dict.fromkeys(keys[:5], "why"), {}), NOBODY)
+    measured = measure(tmp_path, ratchet.Known({}, dict.fromkeys(keys[:5], "why"), {}, {}), NOBODY)
     assert [line.partition(":")[0] for line in measured.problems] == ["yarnctl/a5.py"]
-    measured = measure(tmp_path, ratchet.Known({}, dict.fromkeys(keys, "why"), {}), NOBODY)
+    measured = measure(tmp_path, ratchet.Known({}, dict.fromkeys(keys, "why"), {}, {}), NOBODY)
     assert measured.problems == ("[exceptions] names 6 functions, at most 5 may be",)
     assert document(measured)["functions"]["figures"]["named_exceptions"] == 6
 
 
 def test_an_exception_that_is_not_needed_is_removed(tmp_path):
     planted(tmp_path, {"yarnctl/a.py": body(60)})
-    measured = measure(tmp_path, ratchet.Known({}, {"yarnctl/a.py:long": "why"}, {}), NOBODY)
+    measured = measure(tmp_path, ratchet.Known({}, {"yarnctl/a.py:long": "why"}, {}, {}), NOBODY)
     assert measured.problems == ("[exceptions] yarnctl/a.py:long: it is over no limit; remove it",)
 
 
@@ -175,6 +175,37 @@ def test_a_name_stands_for_one_thing(tmp_path):
         "emulator/rows.py:1: rows stands for 2: emulator/rows.py:1, yarnctl/rows.py:1",
         "emulator/rows.py:2: Row stands for 2: emulator/rows.py:2, yarnctl/rows.py:1",
     )
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    ["queue: RequestQueue", "old_queues: RequestQueue", "requested: RequestQueue | None", "req: RequestQueue",
+     "window: str", "window: tuple[RequestQueue, ...]", "window: Sized", "window: Order", "_: RequestQueue"],
+)  # fmt: skip
+def test_parameter_shares_a_word_with_its_class(tmp_path, parameter):
+    head = "from yarnctl.b import Order, RequestQueue\nfrom collections.abc import Sized\n"
+    files = {"yarnctl/b.py": "class RequestQueue: pass\nclass Sized: pass\nOrder = RequestQueue\n"}
+    assert planted(tmp_path, files | {"yarnctl/a.py": f"{head}def f({parameter}): pass\n"}) == ()
+
+
+@pytest.mark.parametrize("annotation", ["Queue", "Queue | None"])
+def test_parameter_named_after_something_else(tmp_path, annotation):
+    files = {
+        "yarnctl/b.py": "class RequestQueue: pass\n",
+        "yarnctl/c.py": "from yarnctl.b import RequestQueue\n",
+        "yarnctl/a.py": f"from yarnctl.c import RequestQueue as Queue\ndef f(window: {annotation}): pass\n",
+        "emulator/d.py": "class Queue:\n    async def f(self, window: Queue): pass\n",
+    }
+    assert planted(tmp_path, files) == (
+        "emulator/d.py:2: window shares no word with its class Queue",
+        "yarnctl/a.py:2: window shares no word with its class Queue",
+    )
+    roles = {"window: Queue": "why", "gone: Queue": "why"}
+    measured = measure(tmp_path, ratchet.Known({}, {}, {}, roles), NOBODY)
+    assert measured.problems == ("[roles] gone: Queue: no parameter needs it; remove it",)
+    roles = {f"{number}: Queue": "why" for number in range(26)}
+    measured = measure(tmp_path, ratchet.Known({}, {}, {}, roles), NOBODY)
+    assert measured.problems[-1] == "[roles] names 26 pairs, at most 25 may be"
 
 
 # --- HTTP clients ------------------------------------------------------------------------------
@@ -344,8 +375,8 @@ def test_a_reason_is_followed_through_a_function(tmp_path, lines, red):
 def test_a_text_that_is_no_reason_is_named(tmp_path):
     planted(tmp_path, function_of("why: str", "why == DUE"))
     key = "yarnctl/reads.py:reading: why == DUE"
-    assert measure(tmp_path, ratchet.Known({}, {}, {key: "a title"}), NOBODY).problems == ()
-    measured = measure(tmp_path, ratchet.Known({}, {}, {key: "a title", "gone": "a title"}), NOBODY)
+    assert measure(tmp_path, ratchet.Known({}, {}, {key: "a title"}, {}), NOBODY).problems == ()
+    measured = measure(tmp_path, ratchet.Known({}, {}, {key: "a title", "gone": "a title"}, {}), NOBODY)
     assert measured.problems == ("[not-reasons] gone: there is no such place; remove it",)
 
 

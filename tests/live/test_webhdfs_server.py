@@ -58,7 +58,7 @@ class Store:
         self.background.stop()
 
     def as_user(self, user: str = "ann") -> WebHdfs:
-        return WebHdfs([self.url], Identity(user=user), PATIENT, bulk=PATIENT)
+        return WebHdfs([self.url], Identity(user=user), PATIENT, bulk_limits=PATIENT)
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, dict, bytes]:
         return tuple(bare(method, f"{self.url}/webhdfs/v1{path}", body))  # type: ignore[return-value]

@@ -169,7 +169,7 @@ def run(seconds: int, seed: int, *, is_hostile: bool) -> Ticks:
         server(seed, now_ms, is_hostile=is_hostile) as applications,
     ):
         names, limits = cluster.names, hdfs_limits(CallLimits())
-        store = WebHdfs([cluster.store], Identity("yarnctl"), limits, bulk=limits)
+        store = WebHdfs([cluster.store], Identity("yarnctl"), limits, bulk_limits=limits)
         lock = LockFile(store, LOCK_PATH, "measured")
         with closing(port_to(cluster, applications, store)) as port:
             until_s, due_s = time.monotonic() + seconds, time.monotonic()

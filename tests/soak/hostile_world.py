@@ -273,7 +273,8 @@ def direct_port(cluster: HostileCluster, **settings: Any) -> AttachedPort:
     told |= {"look_ms": 60_000, "look_wait_ms": 60_000, "order_wait_ms": 60_000} | settings
     return AttachedPort(
         ResourceManager(transport), lambda name: MasterClient(transport, name),
-        WebHdfs([store], Identity("yarnctl"), far, bulk=far), Attachment(**told), lambda: cluster.now_ms,
+        WebHdfs([store], Identity("yarnctl"), far, bulk_limits=far),
+        Attachment(**told), lambda: cluster.now_ms,
         frameworks=all_frameworks(transport),
     )  # fmt: skip
 

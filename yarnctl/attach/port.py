@@ -442,7 +442,9 @@ def attach(
     hdfs = None
     if cluster.name_nodes:
         bounds = hdfs_limits(cluster.limits)
-        hdfs = WebHdfs(cluster.name_nodes, cluster.identity, bounds, bulk=bounds, ca_file=cluster.ca_file)
+        hdfs = WebHdfs(
+            cluster.name_nodes, cluster.identity, bounds, bulk_limits=bounds, ca_file=cluster.ca_file
+        )
     known = tuple(dict.fromkeys([*attachment.name_nodes, *cluster.name_nodes]))
     attachment = msgspec.structs.replace(attachment, name_nodes=known)
     return AttachedPort(

@@ -117,21 +117,21 @@ def stored_jobs(
     return tuple(_job(store, found[job], folders) for job in sorted(found) if not jobs or job in jobs)
 
 
-def _job(store: Store, folder: Entry, folders: RunnerFolders) -> JobCheckpoints:
+def _job(store: Store, job_entry: Entry, folders: RunnerFolders) -> JobCheckpoints:
     try:
-        entries = store.list(folder.name)
+        entries = store.list(job_entry.name)
     except (StoreError, Unusable) as error:
-        return JobCheckpoints(folder.name, folder.owner, problem=str(error)[:300])
-    number = folder.name.removeprefix("job_")
+        return JobCheckpoints(job_entry.name, job_entry.owner, problem=str(error)[:300])
+    number = job_entry.name.removeprefix("job_")
     matched = [(entry, folders.folder.fullmatch(entry.name)) for entry in entries if entry.is_folder]
     ours = [entry for entry, match in matched if match and match[1] == number]
-    tasks = tuple(_task(store, folder.name, entry) for entry in sorted(ours))
+    tasks = tuple(_task(store, job_entry.name, entry) for entry in sorted(ours))
     strange = [entry.name for entry in entries if entry not in ours]
     for task in tasks:
         strange += [
             f"{task.task}/{e.name}" for e in task.entries if e.is_folder or not folders.is_ours(e.name)
         ]
-    return JobCheckpoints(folder.name, folder.owner, tasks, tuple(sorted(strange)))
+    return JobCheckpoints(job_entry.name, job_entry.owner, tasks, tuple(sorted(strange)))
 
 
 def _task(store: Store, job: str, entry: Entry) -> TaskCheckpoints:

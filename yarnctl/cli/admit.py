@@ -199,13 +199,13 @@ def leave(request: GateRequest) -> bool:
     return not problem
 
 
-def job_settings(framework: Submitter, submission: Submission, job_options: JobOptions) -> dict[str, str]:
+def job_settings(submitter: Submitter, submission: Submission, job_options: JobOptions) -> dict[str, str]:
     """Return the job's settings with ``--name`` and ``--queue``; BadInput where the command differs."""
     own = submission.settings()
     found = dict(own)
     for option, key, value in (
-        ("--name", framework.NAME, job_options.name),
-        ("--queue", framework.QUEUE, job_options.queue),
+        ("--name", submitter.NAME, job_options.name),
+        ("--queue", submitter.QUEUE, job_options.queue),
     ):
         if value is None:
             continue
@@ -277,14 +277,14 @@ def _containers_of_last_run(kind: str, name: str, user: str, url: str) -> int:
     return containers_of_last_run(url, user, kind, is_same, framework.MOST_REMEDY)
 
 
-def deadline_ms_of(terms: TermOptions, framework: Submitter, settings: dict[str, str]) -> int:
+def deadline_ms_of(terms: TermOptions, submitter: Submitter, settings: dict[str, str]) -> int:
     """Return the time in ms to the deadline that one of two options and a tag names; raises BadInput."""
     import time
 
     from yarnctl.hadoop.wire.tags import deadline_tag_ms
 
     now_ms = int(time.time() * 1000)
-    tagged_ms = deadline_tag_ms(framework.tags_of(settings))
+    tagged_ms = deadline_tag_ms(submitter.tags_of(settings))
     given = [one for one in (terms.deadline, terms.deadline_at, tagged_ms) if one is not None]
     if len(given) != 1:
         remedy = (
@@ -368,15 +368,15 @@ def _run(line: list[str]) -> int:
 
 
 def line_of(
-    framework: Submitter, submission: Submission, settings: dict[str, str], admission: AdmissionOut
+    submitter: Submitter, submission: Submission, settings: dict[str, str], admission: AdmissionOut
 ) -> list[str]:
     """Return the command line to run; BadInput names a setting that contradicts a granted one."""
-    more, notes = framework.settled(settings, admission.settings, admission.tags)
+    more, notes = submitter.settled(settings, admission.settings, admission.tags)
     for note in notes:
         click.echo(f"note: {note}", err=True)
     own = submission.settings()
     fresh = {
-        key: settings[key] for key in (framework.NAME, framework.QUEUE) if key in settings and key not in own
+        key: settings[key] for key in (submitter.NAME, submitter.QUEUE) if key in settings and key not in own
     }
     return submission.words(fresh | more)
 

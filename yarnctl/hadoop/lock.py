@@ -147,15 +147,15 @@ class LockFile:
     def _name(self, term: int) -> str:
         return f"{self.path}/term-{term}"
 
-    def _is_expired(self, rival: LockRecord) -> bool:
+    def _is_expired(self, record: LockRecord) -> bool:
         """Return whether a record belongs to this process or to an earlier one with its place."""
-        return rival.holder == self.holder or (bool(rival.place) and rival.place == self._record.place)
+        return record.holder == self.holder or (bool(record.place) and record.place == self._record.place)
 
-    def _is_unchanged(self, rival: LockRecord, now: float) -> bool:
-        if self._last_read is None or self._last_read[0] != rival:
-            self._last_read = (rival, now)
+    def _is_unchanged(self, record: LockRecord, now: float) -> bool:
+        if self._last_read is None or self._last_read[0] != record:
+            self._last_read = (record, now)
             return False
-        return (now - self._last_read[1]) * 1000 >= rival.ttl_ms
+        return (now - self._last_read[1]) * 1000 >= record.ttl_ms
 
     def _begin(self, term: int, began: float) -> bool:
         self.require_kind()

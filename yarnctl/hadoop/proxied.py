@@ -31,9 +31,9 @@ class Absent(msgspec.Struct, frozen=True):
     fault: str = ""
 
 
-def absent(to: Transport, problem: Unreachable | Rejected) -> Absent:
+def absent(transport: Transport, problem: Unreachable | Rejected) -> Absent:
     """Return the reason of a failed request to a master."""
-    return Absent(str(problem), " and ".join(to.addresses), problem.fault or str(problem))
+    return Absent(str(problem), " and ".join(transport.addresses), problem.fault or str(problem))
 
 
 def approved(transport: Transport, application: str) -> dict[str, str]:

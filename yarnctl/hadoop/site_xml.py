@@ -207,11 +207,13 @@ def _parse(text: bytes, path: Path) -> _Element:
     return top.children[0]
 
 
-def _entries(root: _Element, path: Path, above: tuple[Path, ...]) -> list[tuple[str, SiteEntry]]:
-    if root.name != "configuration":
-        raise BadInput(f"{path}:{root.line}", f"begins with <{root.name[:40]}>", "expected <configuration>")
+def _entries(top_element: _Element, path: Path, above: tuple[Path, ...]) -> list[tuple[str, SiteEntry]]:
+    if top_element.name != "configuration":
+        raise BadInput(
+            f"{path}:{top_element.line}", f"begins with <{top_element.name[:40]}>", "expected <configuration>"
+        )
     found: list[tuple[str, SiteEntry]] = []
-    for element in root.children:
+    for element in top_element.children:
         if element.name == "property":
             found += _property(element, path)
         elif element.name == "configuration":

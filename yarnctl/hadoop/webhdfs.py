@@ -96,7 +96,7 @@ class WebHdfs:
     """A file system behind its NameNodes. Paths are absolute; the constructor sends nothing.
 
     All methods raise Unreachable, Rejected (Missing, ExistsAlready), and, where they change something,
-    Uncertain. ``limits`` bound single operations, ``bulk`` the transfer of a file's bytes.
+    Uncertain. ``limits`` bound single operations, ``bulk_limits`` the transfer of a file's bytes.
     """
 
     def __init__(
@@ -105,11 +105,11 @@ class WebHdfs:
         identity: Identity | None = None,
         limits: CallLimits | None = None,
         *,
-        bulk: CallLimits | None = None,
+        bulk_limits: CallLimits | None = None,
         ca_file: str = "",
     ) -> None:
         self._to = Transport(addresses, identity, limits, daemon="NameNode", ca_file=ca_file)
-        self._bulk = bulk or CallLimits(answer_ms=600_000, answer_bytes=64 << 30, retries=1)
+        self._bulk = bulk_limits or CallLimits(answer_ms=600_000, answer_bytes=64 << 30, retries=1)
         secure = self._to.identity.method == "kerberos"
         over_http = self._to.identity.token_over_http
         signed = Delegation(self._token, over_http=over_http) if secure else None

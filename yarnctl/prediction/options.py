@@ -102,13 +102,13 @@ def _fixed(query: InverseQuery) -> NDArray[np.bool_]:
     return fixed
 
 
-def _best(leaves: _LeafColumns, tunable: Tunable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _best(leaf_columns: _LeafColumns, tunable: Tunable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return by leaf the place of the choice in its box that adds the least, and what it adds (none: inf)."""
     columns = list(tunable.columns)
     choices = np.array(tunable.choices)
-    above, until = leaves.above[:, None, columns], leaves.until[:, None, columns]
+    above, until = leaf_columns.above[:, None, columns], leaf_columns.until[:, None, columns]
     inside = ((choices > above) & (choices <= until)).all(axis=2)
-    added = np.where(inside, leaves.weights[:, columns] @ choices.T, np.inf)
+    added = np.where(inside, leaf_columns.weights[:, columns] @ choices.T, np.inf)
     return np.argmin(added, axis=1), added.min(axis=1)
 
 

@@ -92,12 +92,12 @@ def _differences(summaries: Summaries, best: str) -> list[str]:
     return sentences
 
 
-def over_ideal(summaries: Summaries, one: SchemeSummary, job_class: str) -> float | None:
+def over_ideal(summaries: Summaries, summary: SchemeSummary, job_class: str) -> float | None:
     """Return by how much the mean completion time of a class exceeds ideal's, as a ratio (0: equal)."""
     if "ideal" not in summaries:
         return None
     best: ClassSummary = getattr(summaries["ideal"], job_class)
-    own: ClassSummary = getattr(one, job_class)
+    own: ClassSummary = getattr(summary, job_class)
     return None if not best.mean_s or own.mean_s is None else own.mean_s / best.mean_s - 1.0
 
 
@@ -114,9 +114,9 @@ def _compared(own_summary: ClassSummary, summary: ClassSummary, name: str) -> st
     return f"{_seconds(own_summary):.0f} s, {change} than under {name} ({_seconds(summary):.0f} s)"
 
 
-def _figures(one: SchemeSummary) -> str:
-    times = f"production {_mean(one.production)}, research {_mean(one.research)}"
-    return f"{times}, {_hours(one.lost_work_s)} of work lost"
+def _figures(summary: SchemeSummary) -> str:
+    times = f"production {_mean(summary.production)}, research {_mean(summary.research)}"
+    return f"{times}, {_hours(summary.lost_work_s)} of work lost"
 
 
 def _mean(summary: ClassSummary) -> str:

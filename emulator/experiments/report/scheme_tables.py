@@ -106,14 +106,14 @@ WAITING_COLUMNS = ("scheme", "class", *(name.replace("_", " ") for name in CAUSE
 """The columns of the wide table of what each class waited, in container hours."""
 
 
-def summary_row(name: str, one: SchemeSummary) -> tuple[Cell, ...]:
+def summary_row(name: str, summary: SchemeSummary) -> tuple[Cell, ...]:
     """Return one scheme's line under ``COLUMNS``."""
     times: list[float | None] = []
-    for summary in (one.production, one.research):
-        times += [_whole(summary.mean_s), _whole(summary.median_s), _whole(summary.p95_s)]
-    in_use = f"{one.utilisation_ratio:.0%}"
-    hours = _hours(one.lost_work_s), _hours(one.overhead_s)
-    return (name, *times, *hours, one.suspensions, one.kills, in_use, _whole(one.makespan_s))
+    for own in (summary.production, summary.research):
+        times += [_whole(own.mean_s), _whole(own.median_s), _whole(own.p95_s)]
+    in_use = f"{summary.utilisation_ratio:.0%}"
+    hours = _hours(summary.lost_work_s), _hours(summary.overhead_s)
+    return (name, *times, *hours, summary.suspensions, summary.kills, in_use, _whole(summary.makespan_s))
 
 
 def waiting_rows(results: Mapping[str, Result]) -> list[tuple[Cell, ...]]:

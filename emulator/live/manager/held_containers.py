@@ -44,19 +44,19 @@ class HeldContainers:
                 attempt.granted.append(self.hold(actor, app, attempt, node))
 
     def hold(
-        self, actor: Container, app: AppRecord, attempt: AttemptRecord, node: NodeRecord
+        self, container: Container, app: AppRecord, attempt: AttemptRecord, node: NodeRecord
     ) -> ContainerRecord:
         """Name a container and keep it. Sums of time are counted up to the grant."""
         now_ms = self._state.driver.kernel.now_ms
         held_ms = now_ms - app.counted_at_ms
-        app.mib_ms += (app.actor.used_mib - actor.memory_mib) * held_ms
-        app.vcore_ms += (app.actor.used_vcores - actor.vcores) * held_ms
+        app.mib_ms += (app.actor.used_mib - container.memory_mib) * held_ms
+        app.vcore_ms += (app.actor.used_vcores - container.vcores) * held_ms
         app.counted_at_ms = now_ms
         name = self._state.register.container_id(app, attempt.number, attempt.granted_count)
         attempt.granted_count += 1
-        container = ContainerRecord(name, actor, app, attempt.number, node)
-        self._state.containers[name] = app.containers[name] = container
-        return container
+        held = ContainerRecord(name, container, app, attempt.number, node)
+        self._state.containers[name] = app.containers[name] = held
+        return held
 
     def on(self, node: NodeRecord) -> list[ContainerRecord]:
         """Return the containers on a node."""

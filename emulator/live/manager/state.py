@@ -209,9 +209,9 @@ class Register:
         """Return an application, finished or not."""
         return self.unfinished.get(application) or self.finished.get(application)
 
-    def of(self, actor: Application) -> AppRecord:
+    def of(self, application: Application) -> AppRecord:
         """Return the record of the actor's application."""
-        return self._of_number[actor.number]
+        return self._of_number[application.number]
 
     def attempt_id(self, app: AppRecord, attempt: int) -> str:
         """Return an attempt's id as YARN writes it."""

@@ -71,8 +71,8 @@ class TaskContainers:
         """Stop a container at its node."""
         self._stop(granted, TaskStop(container=granted.container, exit_status=exit_status, at_ms=at_ms))
 
-    def _stop(self, granted: Granted, message: TaskStop) -> None:
+    def _stop(self, granted: Granted, stop: TaskStop) -> None:
         if granted.container not in self.mirrors:
             return
-        again = lambda _: self._later(RETRY_MS, lambda _: self._stop(granted, message))  # noqa: E731
-        self._transport.carry(granted.node_address, "stop", message, lambda _: None, again)
+        again = lambda _: self._later(RETRY_MS, lambda _: self._stop(granted, stop))  # noqa: E731
+        self._transport.carry(granted.node_address, "stop", stop, lambda _: None, again)

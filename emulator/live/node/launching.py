@@ -84,7 +84,7 @@ class ProcessLauncher:
         told = with_reason(folder, gone)
         return self._processes.start(launch.container, command, environment, folder, told)
 
-    def notify_modelled(self, bell: Doorbell) -> None:
+    def notify_modelled(self, doorbell: Doorbell) -> None:
         """No container is modelled in this process."""
 
     def folder(self, node: str, container: str, given: str) -> Path:

@@ -211,10 +211,10 @@ class MasterService(Protocol):
     def register_master(self, registration: MasterRegistration) -> MasterRegistered:
         """Take an AM in."""
 
-    def allocate(self, message: Allocate) -> Allocated:
+    def allocate(self, allocate: Allocate) -> Allocated:
         """Take an AM's heartbeat."""
 
-    def unregister(self, message: MasterUnregistration) -> Acknowledged:
+    def unregister(self, unregistration: MasterUnregistration) -> Acknowledged:
         """End the application."""
 
 
@@ -252,5 +252,5 @@ class ContainerService(Protocol):
     def start(self, launch: TaskLaunch) -> Acknowledged:
         """Start a container; once per container, a repeated start changes nothing."""
 
-    def stop(self, message: TaskStop) -> Acknowledged:
+    def stop(self, stop: TaskStop) -> Acknowledged:
         """End a container; fine if it is gone already."""

@@ -20,6 +20,7 @@ from tests.architecture.house import (
     graph,
     hidden,
     names,
+    parameters,
     ratchet,
     reasons,
     rooms,
@@ -50,14 +51,22 @@ def measure(
     of_functions, wrong_exceptions = functions.functions(modules, root, known.exceptions)
     of_clients, wrong_clients = clients.clients(modules, root, listed)
     of_reasons, wrong_reasons = reasons.reasons(modules, known.not_reasons)
+    of_parameters, wrong_roles = parameters.parameters(modules, known.roles)
     checks = {
         "circles": (graph.circles(modules),), "rooms": (rooms.rooms(modules),),
         "size": (sizes.sizes(modules),), "functions": of_functions, "names": names.names(modules),
         "hidden-arguments": (hidden.hidden(modules),),
         "http-clients": (of_clients,), "parsed-reasons": (of_reasons,),
+        "parameter-names": (of_parameters,),
     }  # fmt: skip
     findings = [finding for group in checks.values() for finding in group]
-    wrong = [*ratchet.problems(findings, known), *wrong_exceptions, *wrong_clients, *wrong_reasons]
+    wrong = [
+        *ratchet.problems(findings, known),
+        *wrong_exceptions,
+        *wrong_clients,
+        *wrong_reasons,
+        *wrong_roles,
+    ]
     wrong += sizes.over_budget(modules, allowed) if allowed is not None else []
     return Measured(checks, tuple(wrong))
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from tests.architecture.house.sources import Finding
 
 LISTED = "tests/architecture/house/known.toml"
-HAND_WRITTEN = ("exceptions", "not-reasons")
+HAND_WRITTEN = ("exceptions", "not-reasons", "roles")
 """Tables whose values are reasons for people, not figures."""
 
 _TABLE = re.compile(r"\[(?P<name>[\w-]+)\]")
@@ -29,12 +29,13 @@ class Known(NamedTuple):
     figures: Mapping[str, Mapping[str, int]]
     exceptions: Mapping[str, str]
     not_reasons: Mapping[str, str]
+    roles: Mapping[str, str]
 
 
 def load(path: Path) -> Known:
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     figures = {name: table for name, table in document.items() if name not in HAND_WRITTEN}
-    return Known(figures, document.get("exceptions", {}), document.get("not-reasons", {}))
+    return Known(figures, *(document.get(name, {}) for name in HAND_WRITTEN))
 
 
 def problems(findings: Iterable[Finding], known: Known) -> list[str]:

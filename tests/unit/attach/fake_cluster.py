@@ -225,7 +225,7 @@ class FakeCluster:
         }
         told |= {"look_ms": 60_000, "look_wait_ms": 60_000, "order_wait_ms": 60_000, **settings}
         transport = Transport([self.rm.url], limits=PATIENT)
-        hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), PATIENT, bulk=PATIENT)
+        hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), PATIENT, bulk_limits=PATIENT)
         return AttachedPort(
             ResourceManager(transport),
             lambda name: MasterClient(transport, name),

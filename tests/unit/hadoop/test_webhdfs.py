@@ -29,7 +29,7 @@ PLAIN = msgspec.structs.replace(PATIENT, answer_bytes=1 << 20)
 
 
 def store(*replays: Replay, user: str = "ann", limits: CallLimits = PLAIN) -> WebHdfs:
-    return WebHdfs([one.url for one in replays], Identity(user), limits, bulk=limits)
+    return WebHdfs([one.url for one in replays], Identity(user), limits, bulk_limits=limits)
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def test_create_names_the_data_node_that_did_not_answer(host: str, words: str) -
 
 
 def test_a_refused_connection_is_told_as_what_it_is():
-    fs = WebHdfs([f"http://127.0.0.1:{closed_port()}"], Identity("ann"), PLAIN, bulk=PLAIN)
+    fs = WebHdfs([f"http://127.0.0.1:{closed_port()}"], Identity("ann"), PLAIN, bulk_limits=PLAIN)
     for ask in (lambda: fs.create("/a", b"x"), lambda: fs.read("/a"), lambda: fs.status("/a")):
         with pytest.raises(Unreachable, match="connection refused") as told:
             ask()

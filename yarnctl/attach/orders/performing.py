@@ -93,7 +93,7 @@ FOLDER_MODE, FILE_MODE = 0o755, 0o644  # The job's user must read a request; onl
 class LeavingOrders(Protocol):
     """The orders to applications of one framework; methods raise as the clients do."""
 
-    def drain(self, action: Drain, tracked: TrackedOrder) -> Outcome:
+    def drain(self, drain: Drain, tracked: TrackedOrder) -> Outcome:
         """Order a container to leave, once."""
 
 

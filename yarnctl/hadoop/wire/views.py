@@ -162,11 +162,11 @@ def shown_name(name: str) -> str:
     return re.sub(r"[^!-~]", "?", name[:NAME_LENGTH_MAX])
 
 
-def merged(one: NotModelled | None, other: NotModelled | None) -> NotModelled | None:
+def merged(left: NotModelled | None, right: NotModelled | None) -> NotModelled | None:
     """Return the names of both."""
-    if one is None or other is None:
-        return one or other
-    return not_modelled((*one.labels, *other.labels), (*one.resources, *other.resources))
+    if left is None or right is None:
+        return left or right
+    return not_modelled((*left.labels, *right.labels), (*left.resources, *right.resources))
 
 
 def pending(application: yarn.AppInfo) -> Resources:

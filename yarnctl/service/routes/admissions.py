@@ -471,10 +471,10 @@ def admission(admission: Admission, status: AdmissionStatus) -> AdmissionOut:
     )
 
 
-def _settings(framework: Submitter, admission: Admission, status: AdmissionStatus) -> dict[str, str]:
-    plan, given = admission.plan, framework.given(admission.plan.containers)
+def _settings(submitter: Submitter, admission: Admission, status: AdmissionStatus) -> dict[str, str]:
+    plan, given = admission.plan, submitter.given(admission.plan.containers)
     if not plan.kind:
         return given
     path = queue_of(admission, status)
     queue = path if status.queues is None else status.queues.submitted(path)
-    return given | {framework.QUEUE: queue} | dict(plan.settings)
+    return given | {submitter.QUEUE: queue} | dict(plan.settings)

@@ -96,22 +96,22 @@ def _add_quotes(
     router: APIRouter, source: Source, tokens: Tokens, request_queue: RequestQueue | None
 ) -> None:
     @router.post("/v1/quotes", responses=responses(400, 403, 409, 413, 503))
-    def quote(credentials: Credentials, _: Annotated[NoParameters, Query()], request: QuoteIn) -> QuoteOut:
+    def quote(credentials: Credentials, _: Annotated[NoParameters, Query()], quote_body: QuoteIn) -> QuoteOut:
         """Price deadlines of a job now. A quote reserves nothing and is not in the journal."""
         caller = require(tokens, credentials, "submit")
-        if not caller.may_touch(request.user):
-            raise other_user(caller, request.user)
+        if not caller.may_touch(quote_body.user):
+            raise other_user(caller, quote_body.user)
         status = source().admission
         priced = status is None or status.priced  # else the gate rejects it for every account
         wanted = QuoteRequest(
-            name=request.name,
-            user=request.user,
-            queue=request.queue,
-            containers=request.containers,
-            account=account_of(caller, request.account) if priced else "",
-            points=request.points,
-            estimate=estimate_of(caller, request.estimate),
-            kind=request.kind,
+            name=quote_body.name,
+            user=quote_body.user,
+            queue=quote_body.queue,
+            containers=quote_body.containers,
+            account=account_of(caller, quote_body.account) if priced else "",
+            points=quote_body.points,
+            estimate=estimate_of(caller, quote_body.estimate),
+            kind=quote_body.kind,
         )
         name = _handed(request_queue, wanted, sender_of(caller))
         made = quote_of(source, name)
@@ -140,21 +140,28 @@ def _add_accounts(
         return _account(source, account)
 
     @router.post("/v1/accounts", responses=responses(400, 403, 409, 413, 503))
-    def add(credentials: Credentials, _: Annotated[NoParameters, Query()], request: AccountIn) -> AccountOut:
+    def add(
+        credentials: Credentials, _: Annotated[NoParameters, Query()], account_body: AccountIn
+    ) -> AccountOut:
         """Open an account."""
         caller = require(tokens, credentials, "operate")
         wanted = AccountCommand(
-            account=request.name, daily_mtokens=request.daily_mtokens, cap_mtokens=request.cap_mtokens
+            account=account_body.name,
+            daily_mtokens=account_body.daily_mtokens,
+            cap_mtokens=account_body.cap_mtokens,
         )
         return _account(source, _handed(request_queue, wanted, sender_of(caller)))
 
     @router.post("/v1/accounts/{account}/credit", responses=responses(400, 403, 409, 413, 503))
     def credit(
-        account: AccountId, credentials: Credentials, _: Annotated[NoParameters, Query()], request: CreditIn
+        account: AccountId,
+        credentials: Credentials,
+        _: Annotated[NoParameters, Query()],
+        credit_body: CreditIn,
     ) -> AccountOut:
         """Credit tokens to an account."""
         caller = require(tokens, credentials, "operate")
-        wanted = AccountCommand(account=account, credit_mtokens=request.mtokens)
+        wanted = AccountCommand(account=account, credit_mtokens=credit_body.mtokens)
         return _account(source, _handed(request_queue, wanted, sender_of(caller)))
 
 

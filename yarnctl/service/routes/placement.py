@@ -162,8 +162,8 @@ def placement(admission: Admission, status: AdmissionStatus) -> PlacementOut | N
     )
 
 
-def _reason(why: Reason) -> ReasonOut:
-    return reason(why) or ReasonOut(code="", text=text(why))
+def _reason(placement_reason: Reason) -> ReasonOut:
+    return reason(placement_reason) or ReasonOut(code="", text=text(placement_reason))
 
 
 def queue_of(admission: Admission, status: AdmissionStatus) -> str:

@@ -125,14 +125,14 @@ class TaskInput:
         """Drop what was read and not taken."""
         self.at = len(self.buffer)
 
-    def begin_again(self, skipped: Spool) -> None:
+    def begin_again(self, spool: Spool) -> None:
         """Have the skipped input come again before the rest."""
         rest, self.buffer, self.at = self.buffer[self.at :], b"", 0
         self.ended = False  # if it was the end, the end will be read once more
 
         def again() -> Iterator[bytes]:
-            yield from skipped.pieces()
-            skipped.clear()
+            yield from spool.pieces()
+            spool.clear()
             if rest:
                 yield rest
 

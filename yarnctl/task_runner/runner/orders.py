@@ -25,9 +25,9 @@ class Watcher(threading.Thread):
     thread is doing.
     """
 
-    def __init__(self, requests: Store, attempt: AttemptState) -> None:
+    def __init__(self, store: Store, attempt: AttemptState) -> None:
         super().__init__(daemon=True, name="watcher")
-        self.requests = requests
+        self.requests = store
         self.attempt = attempt
         self.doorbell_r, self.doorbell_w = os.pipe()
         for end in (self.doorbell_r, self.doorbell_w):

@@ -208,7 +208,7 @@ class Resuming:
         differs = f"the first {manifest.groups_done} keys differ from those of the checkpoint"
         return "" if here == there else differs
 
-    def _replay(self, manifest: Manifest, saved: Spool) -> None:
+    def _replay(self, manifest: Manifest, spool: Spool) -> None:
         """Write counters and output of the attempts before; requests are answered in between."""
         attempt = self._attempt
         self._attempt.lines.enter("replay")
@@ -216,7 +216,7 @@ class Resuming:
         for group, inside in sorted(manifest.counters.items()):
             for name, amount in sorted(inside.items()):
                 attempt.errors.count(group, name, amount)
-        for piece in saved.pieces():
+        for piece in spool.pieces():
             view = memoryview(piece)
             while view:
                 self._answers.all_unchanged()
@@ -226,4 +226,4 @@ class Resuming:
                     except BrokenPipeError:
                         raise Leave(EXIT_UNPROVABLE) from None
                 self._attempt.lines.keep_alive()
-        saved.clear()
+        spool.clear()
