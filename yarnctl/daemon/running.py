@@ -419,7 +419,7 @@ def _folders(plan: Plan) -> Folders:
 def hdfs_client(cluster: ClusterAddress) -> WebHdfs:
     """Return a client for lock, records and folders with the loop's bounds."""
     limits = hdfs_limits(cluster.limits)
-    return WebHdfs(cluster.name_nodes, cluster.identity, limits, bulk=limits, ca_file=cluster.ca_file)
+    return WebHdfs(cluster.name_nodes, cluster.identity, limits, bulk_limits=limits, ca_file=cluster.ca_file)
 
 
 def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:
