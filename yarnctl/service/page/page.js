@@ -4,7 +4,7 @@
 
 const POLL_MS = 1000, PATIENCE_MS = 5000, CHART = { width: 800, height: 220 };
 const byId = (id) => document.getElementById(id);
-const open = new Set(["ordered", "suspending", "checkpointed", "freed"]);
+const open = new Set(["ordered", "suspending", "checkpointed", "freed", "simulated"]);
 const explained = new Map(); // decision id -> its story, while it is unfolded
 let lastAnswerAt = null;
 let token = ""; // where reading needs one: kept in this page only, until it is closed
