@@ -27,7 +27,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.reasons.demand import ClusterFull
 from yarnctl.deciding.reasons.modes import NotEnforcing
-from yarnctl.deciding.reasons.orders import AnotherManager, ContainerHasEnded, NoPendingRequests, NoProgress
+from yarnctl.deciding.reasons.orders import ContainerHasEnded, NoPendingRequests, NoProgress
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import (
     FORMAT,
@@ -171,7 +171,7 @@ def test_work_of_unknown_size_counts_as_none_in_the_sum() -> None:
     )
     (tally,) = explain((HEADER, decided(pick()), SAVED, FREED, lost), VICTIM).tallies
     assert tally.lost_work_ms == 0
-    unseen = moved("suspending", "epoch-changed", "lost", why=AnotherManager())
+    unseen = moved("suspending", "epoch-changed", "lost")
     (tally,) = explain((HEADER, decided(pick(), pick(2)), unseen), VICTIM).tallies
     assert (tally.orders, tally.lost_work_ms) == (2, 0)
 

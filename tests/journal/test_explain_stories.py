@@ -24,7 +24,7 @@ from yarnctl.deciding.case import RefusedTask
 from yarnctl.deciding.model import Accepted, Kill, Refused, Unknown
 from yarnctl.deciding.policies import FOREVER_MS, JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.reasons.demand import NoTaskMayStop
-from yarnctl.deciding.reasons.orders import AnotherManager, ContainerHasEnded, NoPendingRequests, NoProgress
+from yarnctl.deciding.reasons.orders import ContainerHasEnded, NoPendingRequests, NoProgress, RequestGone
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import (
     Decision,
@@ -336,7 +336,7 @@ def test_an_order_without_an_end(suspended):
          "ended, not by yarnctl, {lost} of work lost (since {since} ms)"),
         ({"event": "completed", "target": "completed", "why": ContainerHasEnded("completed")},
          "completed before it stopped, no work lost"),
-        ({"event": "epoch-changed", "target": "lost", "why": AnotherManager()}, "end not observed"),
+        ({"event": "epoch-changed", "target": "lost", "why": RequestGone()}, "end not observed"),
     ],
 )  # fmt: skip
 def test_ends_that_nobody_ordered(suspended, end, words):

@@ -54,7 +54,8 @@ class ReclaimList(msgspec.Struct, frozen=True, kw_only=True):
 
     ``queue``, ``role`` and ``pending`` are null if the snapshot no longer has the application. ``states``
     counts the entries shown. ``expected``: requests that its open orders will serve; ``would_order``: those
-    that an observing daemon would order containers for.
+    that an observing daemon would order containers for. Its orders are ``simulated`` after their predicted
+    time, until the application receives a container or no longer waits.
     """
 
     application: str

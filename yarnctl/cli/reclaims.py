@@ -84,6 +84,12 @@ def _print_lists(page: Page[ReclaimList]) -> None:
         click.echo(f"{page.total - len(page.items)} more; show them with --limit {page.total}", err=True)
 
 
+def _state(entry: EntryOut) -> str:
+    if entry.observed and entry.state in ("ordered", "simulated"):
+        return "would order" if entry.state == "ordered" else "would have freed"
+    return entry.state.replace("_", " ")
+
+
 def _cost(entry: EntryOut) -> str | None:
     if entry.cost_ms is not None:
         return f"{span(entry.cost_ms)} (predicted {span(entry.predicted_cost_ms)})"
@@ -101,7 +107,7 @@ def _print_list(reclaims: ReclaimList, now_ms: int) -> None:
             plain(entry.victim),
             plain(entry.attempt),
             plain(entry.node),
-            "would order" if entry.observed else entry.state.replace("_", " "),
+            _state(entry),
             ago(entry.ordered_at_ms, now_ms),
             entry.keys_done,
             span(entry.remaining_ms),

@@ -22,6 +22,9 @@
       |    not-needed, requester-ended
       +- simulated -> simulated -> WITHDRAWN  (not sent: only observed, and the predicted time has passed)
 
+``epoch-changed`` happens only while a journal is read: a container is under order again, and the end of its
+order was not recorded.
+
 The table is total: an event that is not in it leaves the order's state unchanged, and a settled order
 (capitals) never moves again. So duplicate, late and foreign facts are harmless. A manifest or an end may
 overtake the answer to the request (``ordered`` accepts them too): only facts prove effects.

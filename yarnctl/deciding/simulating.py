@@ -59,7 +59,7 @@ def end_overtaken(
         pending = 0 if view is None else sum(request.count for request in view.requests)
         given = 0
         if view is not None and requester in before:
-            given = view.containers - max(1, before[requester].containers)  # the first one is its master
+            given = view.containers - before[requester].containers
         waiting = sum(order.serves for order in orders)
         for order in orders:
             gone = waiting > pending

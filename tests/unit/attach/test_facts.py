@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, application, attempt, container, task
@@ -328,6 +329,16 @@ def test_a_release_that_an_earlier_life_sent_is_known_by_its_end(cluster):
     port.adopt([order("checkpointed")])
     facts_seen = port.observe(LOOK).facts
     assert facts_seen[-1] == ended(cluster, "suspended")
+
+
+def test_orders_that_were_only_observed_are_not_polled(cluster):
+    """No task was ordered to leave, so its end is no fact about an order."""
+    port = cluster.port(enforce=False)
+    port.adopt([msgspec.structs.replace(order("ordered"), observed=True)])
+    cluster.killed(attempt(1, 1))
+    assert port.observe(LOOK).facts == ()
+    port.adopt([order("ordered")])
+    assert port.observe(LOOK).facts == (ended(cluster, "killed"),)
 
 
 def test_a_failover_while_yarnctl_was_away_is_told(cluster):

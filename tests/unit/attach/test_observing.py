@@ -456,3 +456,12 @@ def test_why_a_task_cannot_be_suspended_is_logged_once_in_its_runners_words(clus
     row["status"] = "yarnctl phase=run groups=5 gen=0 can=1 > reduce"
     port.observe(ObservationRequest(cluster=False, victims=(application(1),)))
     assert port.left_alone() == {}
+
+
+@pytest.mark.parametrize("enforce", [True, False])
+def test_yarns_own_preemption_blocks_enforcing_and_not_observing(cluster, enforce):
+    cluster.configuration["yarn.resourcemanager.scheduler.monitor.enable"] = "true"
+    cluster.preemption_disabled = False
+    port = cluster.port(enforce=enforce)
+    assert port.observe(HURRIED).cluster == "seen"
+    assert (port.permission.why_nothing() is not None) is enforce

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.daemon.test_loop import busy, daemon
 from yarnctl.cli.decisions import _orders
+from yarnctl.cli.reclaims import _state
 from yarnctl.daemon.view.reclaim_lists import Decided, RankedRecord
 from yarnctl.deciding.model import Withheld
 from yarnctl.deciding.order import ORDER_VERBS, OrderVerb
@@ -51,6 +52,18 @@ def test_an_observing_daemon_expects_no_container() -> None:
     (now,) = (line for line in everything_about(view, ASKER).rendered if line.startswith("now: "))
     assert f"would order {count} containers" in now
     assert "freed" not in now
+
+
+def test_a_simulated_order_is_shown_as_what_would_have_happened() -> None:
+    loop, _ = daemon(busy(), enforce=False)
+    loop.run(40)
+    view = loop.publisher.view
+    listed = reclaim_list(ASKER, None, view.entries, view)
+    assert {(entry.state, _state(entry)) for entry in listed.entries} == {("simulated", "would have freed")}
+    assert (listed.expected, listed.would_order) == (0, len(listed.entries))
+    assert {_orders(summary(each)) for each in view.decisions} == {f"would order {len(listed.entries)}"}
+    assert view.counts.ended == {}
+    assert snapshot(view).open_orders == 0
 
 
 def test_nothing_is_being_freed_without_an_open_order() -> None:

@@ -156,6 +156,18 @@ def test_a_real_container_ends_the_oldest_simulated_order_even_if_new_requests_a
     assert observer.picked() == [3, 1], "one container counts once"
 
 
+def test_a_master_that_starts_ends_the_order_for_its_container() -> None:
+    """Its tasks' requests come at once: none of them counts as served."""
+    observer = Observer()
+    observer.at(0, full(1, given=0))
+    observer.at(FREE_AT_MS, full(1, given=0))
+    observer.at(5000, full(6, given=1))
+    assert [move.target for move in observer.moves()] == ["simulated", "withdrawn"]
+    for now_ms in range(6000, 12_000, 1000):
+        observer.at(now_ms, full(6, given=1))
+    assert sum(observer.picked()) == 7
+
+
 def test_fewer_requests_than_are_simulated_end_the_oldest() -> None:
     observer = simulated(3)
     observer.at(5000, full(1))

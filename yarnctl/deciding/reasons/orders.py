@@ -59,10 +59,6 @@ class OnlyObserved(Reason, frozen=True):
     sentence = "yarnctl only observed and sent no order"
 
 
-class AnotherManager(Reason, frozen=True):
-    sentence = "another ResourceManager answers"
-
-
 class WouldBeFree(Reason, frozen=True):
     sentence = "it would have freed its container after {after_ms:span}"
     after_ms: int
@@ -87,7 +83,7 @@ class RequesterHasRoom(Reason, frozen=True):
 
 
 _Moved = ContainerHasEnded | ApplicationHasEnded | WithOrder | Unclaimed | NoProgress
-_Needless = RequestGone | RoomElsewhere | NoPendingRequests | Stopping | OnlyObserved | AnotherManager
+_Needless = RequestGone | RoomElsewhere | NoPendingRequests | Stopping | OnlyObserved
 _Simulated = WouldBeFree | ServedOtherwise
 _Passed = GivenRoomOf | RequesterHasRoom
 MoveReason = _Moved | _Needless | _Simulated | _Passed
