@@ -2,19 +2,21 @@
 
 * Options end at the first other word, the job's jar; it and the words after it are never read.
 * ``-p`` and ``-t`` set the same as ``-D``; a command line with two different values is rejected.
-* Options of the old form (``-m yarn-cluster``, ``-y...``) are rejected by name.
+* The old form (``-m yarn-cluster``, ``-y...``) is rejected; the error has the same command in the new form.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 
 from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import (
+    EXAMPLES,
     TypedOption,
     kept_words,
+    program_in,
     settings_of,
     typed_for,
     user_in_front,
@@ -42,7 +44,6 @@ GIVEN = {PARALLELISM: NUMBER, SLOTS: NUMBER, QUEUE: QUEUE_NAME, PRIORITY: NUMBER
 UNNAMED = "Flink Application Cluster"  # Flink's name for every application without one
 MOST_REMEDY = "add --containers N (TaskManagers plus 1 for the JobManager), or -p N"
 
-ACTIONS = ("run", "run-application")
 TARGETS = ("yarn-application", "yarn-per-job")  # ``run -t yarn-application`` is Flink 2's form
 OWN = {"-p": PARALLELISM, "--parallelism": PARALLELISM, "-t": TARGET, "--target": TARGET}
 WITH_VALUE = (
@@ -57,25 +58,47 @@ FLAGS = (
     *("-d", "--detached", "-n", "--allowNonRestoredState", "-sae", "--shutdownOnAttachedExit"),
     *("-v", "--verbose", "-q", "--sysoutLogging"),
 )
-OLD = ("-m", "--jobmanager", "-e", "--executor")
+OLD_SETTINGS = {
+    "-ys": SLOTS,
+    "--yarnslots": SLOTS,
+    "-yjm": "jobmanager.memory.process.size",
+    "--yarnjobManagerMemory": "jobmanager.memory.process.size",
+    "-ytm": "taskmanager.memory.process.size",
+    "--yarntaskManagerMemory": "taskmanager.memory.process.size",
+    "-ynm": NAME,
+    "--yarnname": NAME,
+    "-yqu": QUEUE,
+    "--yarnqueue": QUEUE,
+    "-yat": "yarn.application.type",
+    "--yarnapplicationType": "yarn.application.type",
+    "-ynl": "yarn.application.node-label",
+    "--yarnnodeLabel": "yarn.application.node-label",
+    "-yt": "yarn.ship-files",
+    "--yarnship": "yarn.ship-files",
+    "-yj": "yarn.flink-dist-jar",
+    "--yarnjar": "yarn.flink-dist-jar",
+    "-yz": "high-availability.cluster-id",
+    "--yarnzookeeperNamespace": "high-availability.cluster-id",
+}
+"""Options of the old form, with the settings that they set (Flink's ``FlinkYarnSessionCli``)."""
+OLD_FLAGS = {"-yd": "-d", "--yarndetached": "-d", "-yst": "", "--yarnstreaming": ""}
+OLD_CLUSTER = ("-m", "--jobmanager")
+OLD_TARGET = {"-e": "-t", "--executor": "--target"}
+OLD_SESSION = ("-yid", "--yarnapplicationId")
+OLD_IGNORED = ("-yn", "--yarncontainer")  # Flink starts as many TaskManagers as the parallelism needs
 
 
-class FlinkSubmission:
-    """One application of ``flink run-application`` or ``flink run``, with any words in front of it."""
-
-    queue_default = "default"
-    name_default = UNNAMED
+class FlinkWords:
+    """A parsed command line of ``flink run-application`` or ``flink run``, with any words in front of it."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        place = next((at for at, word in enumerate(words) if PurePath(word).name == PROGRAM), None)
-        action = "" if place is None else "".join(words[place + 1 : place + 2])
-        if place is None or action not in ACTIONS:
-            remedy = f"use '{PROGRAM} run-application -t yarn-application ...'"
-            raise BadInput("command line", "does not submit a Flink job", remedy)
-        self._program = list(words[: place + 2])
-        self._options, self._rest = _parsed(words[place + 2 :])
-        example = f"{PROGRAM} {action} ..."
-        self.user_option = user_in_front(self._program, example)
+        found = program_in(words, "flink")
+        if found is None:
+            problem = "does not submit a Flink job"
+            raise BadInput("command line", problem, f"use '{EXAMPLES['flink']}'")
+        self._program = list(words[: found.place + 2])
+        refuse_old_form(self._program, words[found.place + 2 :])
+        self._options, self._rest = _parsed(words[found.place + 2 :])
         self._settings = settings_of(self._options)
         target = self._settings.get(TARGET)
         if target is None:
@@ -94,6 +117,66 @@ class FlinkSubmission:
         return [*self._program, *ours, *kept_words(self._options, more), *self._rest]
 
 
+class FlinkSubmission(FlinkWords):
+    """One application for admission."""
+
+    queue_default = "default"
+    name_default = UNNAMED
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(words)
+        self.user_option = user_in_front(self._program, f"{PROGRAM} {self._program[-1]} ...")
+
+
+def refuse_old_form(program: Sequence[str], words: Sequence[str]) -> None:
+    """Raise BadInput with the new form of a command that has options of the old one.
+
+    ``words`` follow ``program``, which ends with the action. Flink's default unit of memory is MiB.
+    """
+    old, new, place = "", list[str](), 0
+    action, target = program[-1], ["-t", "yarn-application"]
+    while place < len(words) and words[place].startswith("-"):
+        option, value = _divided(words[place])
+        is_flag = option in (*FLAGS, *OLD_FLAGS)
+        taken = list(words[place : place + (1 if is_flag or value is not None else 2)])
+        place += len(taken)
+        value = taken[-1] if value is None else value
+        renewed = _renewed(option, value)
+        if renewed is None:
+            new += taken
+        else:
+            old = old or " ".join(taken)
+            new += renewed
+        if option in OLD_TARGET or OWN.get(option) == TARGET:
+            target = []
+    if not old:
+        return
+    if target:
+        action = "run-application"
+    line = shlex.join([*program[:-1], action, *target, *new, *words[place:]])
+    raise BadInput(old[:100], "is Flink's old form", f"use: {line}")
+
+
+def _renewed(option: str, value: str) -> list[str] | None:
+    """Return an option of the old form in the new one, None for another option; raises BadInput."""
+    if option in OLD_SESSION or (option in OLD_CLUSTER and value != "yarn-cluster"):
+        problem = "submits to a running cluster, which is not the job's own application"
+        raise BadInput(f"{option} {value[:60]}", problem, "use -t yarn-application")
+    if option in OLD_FLAGS:
+        return [OLD_FLAGS[option]] if OLD_FLAGS[option] else []
+    if option in OLD_CLUSTER or option in OLD_IGNORED:
+        return []
+    if option in OLD_TARGET:
+        return [OLD_TARGET[option], value]
+    if option == "-yD":
+        return [f"-D{value}"]
+    if option not in OLD_SETTINGS:
+        return None
+    setting = OLD_SETTINGS[option]
+    unit = "m" if setting.endswith(".memory.process.size") and value.isdecimal() else ""
+    return [f"-D{setting}={value}{unit}"]
+
+
 def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
     """Return the options, and the rest, which begins with the job's jar; raises BadInput."""
     options: list[TypedOption] = []
@@ -101,10 +184,6 @@ def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
     while place < len(words) and words[place].startswith("-"):
         word = words[place]
         option, value = _divided(word)
-        if option in OLD or (option.startswith(("-y", "--y")) and option not in WITH_VALUE):
-            raise BadInput(
-                option[:60], "is an option of Flink's old form", "use -t yarn-application and -D NAME=VALUE"
-            )
         if option in FLAGS:
             options.append(TypedOption((word,), option))
             place += 1
@@ -121,10 +200,11 @@ def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
 
 def _divided(word: str) -> tuple[str, str | None]:
     """Return an option, and the value in the same word (``-Dx=y``, ``-p3``, ``--parallelism=3``) or None."""
-    if word in WITH_VALUE or word in FLAGS:
+    if word in (*WITH_VALUE, *FLAGS, *OLD_SETTINGS, *OLD_FLAGS, "-yD"):
         return word, None
-    if word.startswith("-D"):
-        return "-D", word[2:]
+    for general in ("-D", "-yD"):
+        if word.startswith(general):
+            return general, word.removeprefix(general)
     option, equals, value = word.partition("=")
     if equals:
         return option, value
