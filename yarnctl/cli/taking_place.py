@@ -26,7 +26,6 @@ def run_in_place(words: Sequence[str]) -> NoReturn:
     """Run a program in place of this process; raises BadInput if it cannot be run."""
     require_program(words)
     sys.stdout.flush()
-    sys.stderr.flush()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the program would inherit that
     try:
         os.execvp(words[0], list(words))  # noqa: S606

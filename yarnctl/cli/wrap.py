@@ -379,7 +379,8 @@ def left_alone(words: Sequence[str], run_it: bool) -> Iterator[None]:
         if not run_it:
             raise
         require_program(words)
-        click.echo(f"note: the job runs without yarnctl: {printable(str(error))}", err=True)
+        why = f"{error.where}: {error.problem}" if "without yarnctl wrap" in error.remedy else str(error)
+        click.echo(f"note: the command runs without yarnctl: {printable(why)}", err=True)
         run_in_place(words)
 
 
@@ -390,13 +391,13 @@ def refuse_program(words: Sequence[str], kind: str) -> None:
         return
     refuse_hidden(words, "yarnctl wrap")
     mine, noun = _DOORS[kind]
-    problem = f"is not {noun}"
     if program is None:
         remedy = "submit it without yarnctl wrap; yarnctl run --eviction mix can preempt its MapReduce tasks"
-        raise BadInput(shown_program(words), problem, remedy)
-    other = _DOORS[program.kind][0]
-    remedy = f"replace {mine} by {other}" if mine and other else f"add {other}" if other else f"remove {mine}"
-    raise BadInput(shown_program(words), problem, remedy)
+    elif mine:
+        remedy = f"replace {mine} by {other}" if (other := _DOORS[program.kind][0]) else f"remove {mine}"
+    else:
+        remedy = f"add {_DOORS[program.kind][0]}"
+    raise BadInput(shown_program(words), f"is not {noun}", remedy)
 
 
 def _finish(wrapped: Sequence[str], notes: Iterable[str], run_it: bool) -> None:

@@ -124,6 +124,8 @@ SPARK = {
     "./bin/run-example --master=yarn --deploy-mode=cluster ml.KMeansExample": ["run-example --conf", DRAIN],
     "/opt/spark/sbin/start-thriftserver.sh --master yarn --hiveconf hive.server2.thrift.port=1": [
         "start-thriftserver.sh --conf", DRAIN, "--hiveconf hive.server2.thrift.port=1"],
+    "spark-submit --class org.apache.spark.sql.hive.thriftserver.SparkSQLCLIDriver --master yarn -f q.sql --conf a=b": [
+        "spark-submit --conf", DRAIN, "SparkSQLCLIDriver --master yarn -f q.sql --conf a=b"],
     "spark-sql --master yarn --deploy-mode cluster -e x": ["!--deploy-mode cluster", "spark-sql", "client"],
     "pyspark --master yarn --conf spark.submit.deployMode=cluster": ["!deployMode=cluster", "client"],
     # Settings that turn leaving into killing
@@ -158,7 +160,7 @@ FLINK = {
         "!--jobmanager yarn-cluster", f"{NEW} -d -Dx=y -c a.Main app.jar"],
     "sudo -u flink flink run -m yarn-cluster --yarnslots 2 --yarnqueue=etl -yd app.jar": [
         "!-m yarn-cluster", f"sudo -u flink {NEW} {OLD_SLOTS} -Dyarn.application.queue=etl -d app.jar"],
-    "flink run -e yarn-per-job -p 2 app.jar": ["!-e yarn-per-job", "flink run -t yarn-per-job -p 2 app.jar"],
+    "flink run -e yarn-per-job -p 2 app.jar": ["!-e yarn-per-job", "flink run --target=yarn-per-job -p 2 app.jar"],
     "flink run -m jm.example:8081 app.jar": ["!-m jm.example:8081", "running cluster", "-t yarn-application"],
     "flink run -yid application_1_0001 app.jar": ["!-yid application_1_0001", "running cluster"],
     f"{NEW} -Dyarn.application.name=x -Dyarn.provided.lib.dirs=hdfs:///lib -s hdfs:///sp app.jar": [
@@ -341,8 +343,9 @@ def test_exec_runs_other_jobs_unchanged(tmp_path, options, program, words, said)
     assert done.returncode == 7
     assert recorded == words
     (note,) = done.stderr.decode().splitlines()
-    assert note.startswith("note: the job runs without yarnctl: ")
+    assert note.startswith("note: the command runs without yarnctl: ")
     assert said in note
+    assert "without yarnctl wrap" not in note
     (ignored,) = [int(line.split()[1], 16) for line in done.stdout.decode().splitlines()]
     assert not ignored & 1 << 12  # SIGPIPE, which Python ignores
 

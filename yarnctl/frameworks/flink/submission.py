@@ -58,34 +58,27 @@ FLAGS = (
     *("-d", "--detached", "-n", "--allowNonRestoredState", "-sae", "--shutdownOnAttachedExit"),
     *("-v", "--verbose", "-q", "--sysoutLogging"),
 )
-OLD_SETTINGS = {
-    "-ys": SLOTS,
-    "--yarnslots": SLOTS,
-    "-yjm": "jobmanager.memory.process.size",
-    "--yarnjobManagerMemory": "jobmanager.memory.process.size",
-    "-ytm": "taskmanager.memory.process.size",
-    "--yarntaskManagerMemory": "taskmanager.memory.process.size",
-    "-ynm": NAME,
-    "--yarnname": NAME,
-    "-yqu": QUEUE,
-    "--yarnqueue": QUEUE,
-    "-yat": "yarn.application.type",
-    "--yarnapplicationType": "yarn.application.type",
-    "-ynl": "yarn.application.node-label",
-    "--yarnnodeLabel": "yarn.application.node-label",
-    "-yt": "yarn.ship-files",
-    "--yarnship": "yarn.ship-files",
-    "-yj": "yarn.flink-dist-jar",
-    "--yarnjar": "yarn.flink-dist-jar",
-    "-yz": "high-availability.cluster-id",
-    "--yarnzookeeperNamespace": "high-availability.cluster-id",
+OLD_FLAGS = ("-yd", "--yarndetached", "-yst", "--yarnstreaming")
+OLD_CLUSTER = ("-m", "--jobmanager", "-yid", "--yarnapplicationId")
+OLD_MEMORY = ("-yjm", "--yarnjobManagerMemory", "-ytm", "--yarntaskManagerMemory")  # In MiB without a unit
+OLD_FORM: Mapping[str, str] = {
+    **dict.fromkeys(("-ys", "--yarnslots"), f"-D{SLOTS}={{}}"),
+    **dict.fromkeys(OLD_MEMORY[:2], "-Djobmanager.memory.process.size={}"),
+    **dict.fromkeys(OLD_MEMORY[2:], "-Dtaskmanager.memory.process.size={}"),
+    **dict.fromkeys(("-ynm", "--yarnname"), f"-D{NAME}={{}}"),
+    **dict.fromkeys(("-yqu", "--yarnqueue"), f"-D{QUEUE}={{}}"),
+    **dict.fromkeys(("-yat", "--yarnapplicationType"), "-Dyarn.application.type={}"),
+    **dict.fromkeys(("-ynl", "--yarnnodeLabel"), "-Dyarn.application.node-label={}"),
+    **dict.fromkeys(("-yt", "--yarnship"), "-Dyarn.ship-files={}"),
+    **dict.fromkeys(("-yj", "--yarnjar"), "-Dyarn.flink-dist-jar={}"),
+    **dict.fromkeys(("-yz", "--yarnzookeeperNamespace"), "-Dhigh-availability.cluster-id={}"),
+    **dict.fromkeys(("-e", "--executor"), "--target={}"),
+    **dict.fromkeys(OLD_FLAGS[:2], "-d"),
+    "-yD": "-D{}",
+    # Flink starts as many TaskManagers as the parallelism needs, and every job is of the streaming kind
+    **dict.fromkeys((*OLD_CLUSTER, "-yn", "--yarncontainer", *OLD_FLAGS[2:]), ""),
 }
-"""Options of the old form, with the settings that they set (Flink's ``FlinkYarnSessionCli``)."""
-OLD_FLAGS = {"-yd": "-d", "--yarndetached": "-d", "-yst": "", "--yarnstreaming": ""}
-OLD_CLUSTER = ("-m", "--jobmanager")
-OLD_TARGET = {"-e": "-t", "--executor": "--target"}
-OLD_SESSION = ("-yid", "--yarnapplicationId")
-OLD_IGNORED = ("-yn", "--yarncontainer")  # Flink starts as many TaskManagers as the parallelism needs
+"""Options of the old form, each with its new form (Flink's ``FlinkYarnSessionCli``); "": there is none."""
 
 
 class FlinkWords:
@@ -131,50 +124,31 @@ class FlinkSubmission(FlinkWords):
 def refuse_old_form(program: Sequence[str], words: Sequence[str]) -> None:
     """Raise BadInput with the new form of a command that has options of the old one.
 
-    ``words`` follow ``program``, which ends with the action. Flink's default unit of memory is MiB.
+    ``words`` follow ``program``, which ends with the action.
     """
-    old, new, place = "", list[str](), 0
-    action, target = program[-1], ["-t", "yarn-application"]
+    old: list[str] = []
+    new: list[str] = []
+    place = 0
     while place < len(words) and words[place].startswith("-"):
         option, value = _divided(words[place])
-        is_flag = option in (*FLAGS, *OLD_FLAGS)
-        taken = list(words[place : place + (1 if is_flag or value is not None else 2)])
+        is_alone = value is not None or option in (*FLAGS, *OLD_FLAGS)
+        taken = words[place : place + (1 if is_alone else 2)]
         place += len(taken)
-        value = taken[-1] if value is None else value
-        renewed = _renewed(option, value)
-        if renewed is None:
+        if option not in OLD_FORM:
             new += taken
-        else:
-            old = old or " ".join(taken)
-            new += renewed
-        if option in OLD_TARGET or OWN.get(option) == TARGET:
-            target = []
-    if not old:
-        return
-    if target:
-        action = "run-application"
-    line = shlex.join([*program[:-1], action, *target, *new, *words[place:]])
-    raise BadInput(old[:100], "is Flink's old form", f"use: {line}")
-
-
-def _renewed(option: str, value: str) -> list[str] | None:
-    """Return an option of the old form in the new one, None for another option; raises BadInput."""
-    if option in OLD_SESSION or (option in OLD_CLUSTER and value != "yarn-cluster"):
-        problem = "submits to a running cluster, which is not the job's own application"
-        raise BadInput(f"{option} {value[:60]}", problem, "use -t yarn-application")
-    if option in OLD_FLAGS:
-        return [OLD_FLAGS[option]] if OLD_FLAGS[option] else []
-    if option in OLD_CLUSTER or option in OLD_IGNORED:
-        return []
-    if option in OLD_TARGET:
-        return [OLD_TARGET[option], value]
-    if option == "-yD":
-        return [f"-D{value}"]
-    if option not in OLD_SETTINGS:
-        return None
-    setting = OLD_SETTINGS[option]
-    unit = "m" if setting.endswith(".memory.process.size") and value.isdecimal() else ""
-    return [f"-D{setting}={value}{unit}"]
+            continue
+        value = taken[-1] if value is None else value
+        if option in OLD_CLUSTER and value != "yarn-cluster":
+            problem = "submits to a running cluster, which is not the job's own application"
+            raise BadInput(f"{option} {value[:60]}", problem, "use -t yarn-application")
+        unit = "m" if option in OLD_MEMORY and value.isdecimal() else ""
+        new += [OLD_FORM[option].format(value + unit)] if OLD_FORM[option] else []
+        old.append(" ".join(taken))
+    if old:
+        if not any(OWN.get(_divided(word)[0]) == TARGET for word in new):
+            program = [*program[:-1], "run-application", "-t", "yarn-application"]
+        line = shlex.join([*program, *new, *words[place:]])
+        raise BadInput(old[0][:100], "is Flink's old form", f"use: {line}")
 
 
 def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
@@ -200,7 +174,7 @@ def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
 
 def _divided(word: str) -> tuple[str, str | None]:
     """Return an option, and the value in the same word (``-Dx=y``, ``-p3``, ``--parallelism=3``) or None."""
-    if word in (*WITH_VALUE, *FLAGS, *OLD_SETTINGS, *OLD_FLAGS, "-yD"):
+    if word in (*WITH_VALUE, *FLAGS, *OLD_FORM):
         return word, None
     for general in ("-D", "-yD"):
         if word.startswith(general):

@@ -91,6 +91,12 @@ FLAGS = ("--verbose", "-v", "--supervise", "--load-spark-defaults")
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 OTHER_PURPOSE = ("--kill", "--status", "--version", "--help", "-h", "--remote")
 """Options with which spark-submit submits no application on YARN."""
+_SHELLS = (
+    "org.apache.spark.repl.Main",
+    "org.apache.spark.sql.hive.thriftserver.SparkSQLCLIDriver",
+    "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2",
+)
+"""The classes of Spark's own shells; spark-submit starts them, too."""
 _EXAMPLE_CLASSES = "org.apache.spark.examples."
 
 
@@ -104,8 +110,10 @@ class SparkWords:
             raise BadInput("command line", f"does not contain {PROGRAM}", remedy)
         self._program = list(words[: found.place + 1])
         self.name = PurePath(self.program).name
-        self.is_shell = re.search("submit|run-example", self.name, re.IGNORECASE) is None
-        is_mixed = self.is_shell and not self.name.startswith(("pyspark", "sparkR"))
+        is_submit = re.search("submit|run-example", self.name, re.IGNORECASE) is not None
+        has_class = any(word.removeprefix("--class=") in _SHELLS for word in words)
+        self.is_shell = has_class or not is_submit
+        is_mixed = has_class or not (is_submit or self.name.startswith(("pyspark", "sparkR")))
         self.options, self._rest = _parsed(words[found.place + 1 :], is_mixed)
         if not self._rest and not self.is_shell:
             raise BadInput(PROGRAM, "no application is given", "add its jar or Python file after the options")
