@@ -160,6 +160,8 @@ FLINK = {
         "!--jobmanager yarn-cluster", f"{NEW} -d -Dx=y -c a.Main app.jar"],
     "sudo -u flink flink run -m yarn-cluster --yarnslots 2 --yarnqueue=etl -yd app.jar": [
         "!-m yarn-cluster", f"sudo -u flink {NEW} {OLD_SLOTS} -Dyarn.application.queue=etl -d app.jar"],
+    "flink run -m yarn-cluster -yt /lib -yt=/conf -yjm 2g app.jar": [
+        "!-m yarn-cluster", f"{NEW} '-Dyarn.ship-files=/lib;/conf' -Djobmanager.memory.process.size=2g app.jar"],
     "flink run -e yarn-per-job -p 2 app.jar": ["!-e yarn-per-job", "flink run --target=yarn-per-job -p 2 app.jar"],
     "flink run -m jm.example:8081 app.jar": ["!-m jm.example:8081", "running cluster", "-t yarn-application"],
     "flink run -yid application_1_0001 app.jar": ["!-yid application_1_0001", "running cluster"],

@@ -61,6 +61,7 @@ FLAGS = (
 OLD_FLAGS = ("-yd", "--yarndetached", "-yst", "--yarnstreaming")
 OLD_CLUSTER = ("-m", "--jobmanager", "-yid", "--yarnapplicationId")
 OLD_MEMORY = ("-yjm", "--yarnjobManagerMemory", "-ytm", "--yarntaskManagerMemory")  # In MiB without a unit
+OLD_SHIP = ("-yt", "--yarnship")  # Each adds a folder; its setting is one list
 OLD_FORM: Mapping[str, str] = {
     **dict.fromkeys(("-ys", "--yarnslots"), f"-D{SLOTS}={{}}"),
     **dict.fromkeys(OLD_MEMORY[:2], "-Djobmanager.memory.process.size={}"),
@@ -69,7 +70,7 @@ OLD_FORM: Mapping[str, str] = {
     **dict.fromkeys(("-yqu", "--yarnqueue"), f"-D{QUEUE}={{}}"),
     **dict.fromkeys(("-yat", "--yarnapplicationType"), "-Dyarn.application.type={}"),
     **dict.fromkeys(("-ynl", "--yarnnodeLabel"), "-Dyarn.application.node-label={}"),
-    **dict.fromkeys(("-yt", "--yarnship"), "-Dyarn.ship-files={}"),
+    **dict.fromkeys(OLD_SHIP, "-Dyarn.ship-files={}"),
     **dict.fromkeys(("-yj", "--yarnjar"), "-Dyarn.flink-dist-jar={}"),
     **dict.fromkeys(("-yz", "--yarnzookeeperNamespace"), "-Dhigh-availability.cluster-id={}"),
     **dict.fromkeys(("-e", "--executor"), "--target={}"),
@@ -90,8 +91,7 @@ class FlinkWords:
             problem = "does not submit a Flink job"
             raise BadInput("command line", problem, f"use '{EXAMPLES['flink']}'")
         self._program = list(words[: found.place + 2])
-        refuse_old_form(self._program, words[found.place + 2 :])
-        self._options, self._rest = _parsed(words[found.place + 2 :])
+        self._options, self._rest = _parsed(self._program, words[found.place + 2 :])
         self._settings = settings_of(self._options)
         target = self._settings.get(TARGET)
         if target is None:
@@ -121,55 +121,50 @@ class FlinkSubmission(FlinkWords):
         self.user_option = user_in_front(self._program, f"{PROGRAM} {self._program[-1]} ...")
 
 
-def refuse_old_form(program: Sequence[str], words: Sequence[str]) -> None:
-    """Raise BadInput with the new form of a command that has options of the old one.
+def _parsed(program: Sequence[str], words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
+    """Return the options, and the rest, which begins with the job's jar; raises BadInput.
 
-    ``words`` follow ``program``, which ends with the action.
+    ``words`` follow ``program``, which ends with the action. The error for the old form has the new form.
     """
+    options: list[TypedOption] = []
     old: list[str] = []
-    new: list[str] = []
     place = 0
     while place < len(words) and words[place].startswith("-"):
         option, value = _divided(words[place])
-        is_alone = value is not None or option in (*FLAGS, *OLD_FLAGS)
-        taken = words[place : place + (1 if is_alone else 2)]
-        place += len(taken)
-        if option not in OLD_FORM:
-            new += taken
-            continue
-        value = taken[-1] if value is None else value
-        if option in OLD_CLUSTER and value != "yarn-cluster":
-            problem = "submits to a running cluster, which is not the job's own application"
-            raise BadInput(f"{option} {value[:60]}", problem, "use -t yarn-application")
-        unit = "m" if option in OLD_MEMORY and value.isdecimal() else ""
-        new += [OLD_FORM[option].format(value + unit)] if OLD_FORM[option] else []
-        old.append(" ".join(taken))
-    if old:
-        if not any(OWN.get(_divided(word)[0]) == TARGET for word in new):
-            program = [*program[:-1], "run-application", "-t", "yarn-application"]
-        line = shlex.join([*program, *new, *words[place:]])
-        raise BadInput(old[0][:100], "is Flink's old form", f"use: {line}")
-
-
-def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
-    """Return the options, and the rest, which begins with the job's jar; raises BadInput."""
-    options: list[TypedOption] = []
-    place = 0
-    while place < len(words) and words[place].startswith("-"):
-        word = words[place]
-        option, value = _divided(word)
-        if option in FLAGS:
-            options.append(TypedOption((word,), option))
-            place += 1
-            continue
-        if option not in WITH_VALUE:
+        if option not in (*WITH_VALUE, *FLAGS, *OLD_FORM):
             raise BadInput(option[:60], "unknown option of flink run", "use -D NAME=VALUE instead")
-        if value is None and place + 1 >= len(words):
+        is_alone = value is not None or option in (*FLAGS, *OLD_FLAGS)
+        if not is_alone and place + 1 >= len(words):
             raise BadInput(option, "has no value", "add a value")
-        taken = tuple(words[place : place + (2 if value is None else 1)])
-        options.append(_option(taken, option, taken[1] if value is None else value))
+        taken = tuple(words[place : place + (1 if is_alone else 2)])
         place += len(taken)
-    return options, list(words[place:])
+        if option in OLD_FORM:
+            old.append(" ".join(taken)[:100])
+            earlier = [each for each in options if each.option in OLD_SHIP and option in OLD_SHIP]
+            value = ";".join([*(each.value or "" for each in earlier), taken[-1] if value is None else value])
+            options = [*(each for each in options if each not in earlier), _renewed(option, value)]
+        elif option in FLAGS:
+            options.append(TypedOption(taken, option))
+        else:
+            options.append(_option(taken, option, taken[1] if value is None else value))
+    rest = list(words[place:])
+    if old:
+        if not any(each.sets == TARGET for each in options):
+            program = [*program[:-1], "run-application", "-t", "yarn-application"]
+        line = shlex.join([*program, *kept_words(options, {}), *rest])
+        raise BadInput(old[0], "is Flink's old form", f"use: {line}")
+    return options, rest
+
+
+def _renewed(option: str, value: str) -> TypedOption:
+    """Return an option of the old form in the new form, without words if there is none; raises BadInput."""
+    if option in OLD_CLUSTER and value != "yarn-cluster":
+        problem = "submits to a running cluster, which is not the job's own application"
+        raise BadInput(f"{option} {value[:60]}", problem, "use -t yarn-application")
+    unit = "m" if option in OLD_MEMORY and value.isdecimal() else ""
+    word = OLD_FORM[option].format(value + unit)
+    sets = TARGET if word.startswith("--target=") else ""
+    return TypedOption((word,) if word else (), option, value, sets)
 
 
 def _divided(word: str) -> tuple[str, str | None]:
