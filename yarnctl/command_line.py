@@ -251,10 +251,14 @@ def invoke(group: click.Group, arguments: list[str]) -> int:
 
 def complain(message: str, status: int) -> int:
     """Print one line ``error: ...`` on stderr and return ``status``."""
-    line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(message.split()))
     with contextlib.suppress(OSError):
-        click.echo(f"error: {line}", err=True)
+        click.echo(f"error: {printable(message)}", err=True)
     return status
+
+
+def printable(message: str) -> str:
+    """Return a message as one line, without control characters."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in " ".join(message.split()))
 
 
 def complain_of_usage(error: click.ClickException) -> int:

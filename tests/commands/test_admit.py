@@ -153,7 +153,8 @@ def test_nobody_there_is_3_and_a_gate_that_is_off_2(capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--deadline", "10m", "--", "sh", "-c", "true"), "is not a streaming job"),
+        (("--deadline", "10m", "--", "sh", "-c", "true"),
+         "sh: admission supports Hadoop streaming, spark-submit and flink only"),
         (("--", *JOB, *SIZED, *OPTIONS), "--deadline: is missing"),
         (("--deadline", "soon", "--", *JOB, *SIZED, *OPTIONS), "'soon' is not a duration"),
         (("--deadline", "0m", "--", *JOB, *SIZED, *OPTIONS), "is not above 0"),

@@ -103,9 +103,9 @@ def test_no_word_of_a_user_s_is_changed_but_what_the_white_list_names(drawn):
     judge(drawn)
 
 
-def all_are_options(words: Any) -> Any:
+def all_are_options(words: Any, is_mixed: bool) -> Any:
     """Read options to the end of the line: what follows the job's file, too."""
-    options, rest = spark_parsed(words)
+    options, rest = spark_parsed(words, is_mixed)
     found: list[Any] = []
     while rest:
         word = rest.pop(0)

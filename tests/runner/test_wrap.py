@@ -90,7 +90,7 @@ def test_group_fields_need_as_many_key_fields():
         (["-reducer", "NONE"], "not a command"),
         (["-reducer", "org.apache.hadoop.mapred.lib.IdentityReducer"], "not a command"),
         (["-reducer", "sh yarnctl_task.py -- cat"], "already"),
-        (["-mapper", "cat"], "given 0 times"),
+        (["-mapper", "cat"], "is missing; Hadoop runs its identity reducer"),
         (["-reducer", "r", "-numReduceTasks", "0"], "no reduce"),
         (["-D", "mapred.reduce.tasks=0", "-reducer", "r"], "no reduce"),
         (["-reducer", "r", "-io", "typedbytes"], "only text lines"),

@@ -349,22 +349,12 @@ def _submit_admitted(
         sys.stdout.flush()
         return 0
     click.echo(one_line(request.raw) if as_json else f"admitted: {story(admission)}", err=True)
-    return _run(line)
+    return run_in_place(line)
 
 
 def _deferred(why: str) -> int:
     click.echo(f"deferred: {why}")
     return DEFERRED
-
-
-def _run(line: list[str]) -> int:
-    sys.stdout.flush()
-    sys.stderr.flush()
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the program would inherit that
-    try:
-        run_in_place(line)
-    finally:
-        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
 def line_of(

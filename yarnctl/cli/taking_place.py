@@ -6,6 +6,8 @@ import os
 import re
 import shlex
 import shutil
+import signal
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -23,10 +25,14 @@ def require_program(words: Sequence[str], where: str = "") -> None:
 def run_in_place(words: Sequence[str]) -> NoReturn:
     """Run a program in place of this process; raises BadInput if it cannot be run."""
     require_program(words)
+    sys.stdout.flush()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and the program would inherit that
     try:
         os.execvp(words[0], list(words))  # noqa: S606
     except (OSError, ValueError) as error:  # ValueError: a NUL in a word
         raise _not_run(words, getattr(error, "strerror", None) or "cannot be run") from None
+    finally:
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
 
 def _not_run(words: Sequence[str], problem: str, where: str = "") -> BadInput:

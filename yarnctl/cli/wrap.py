@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import click
 
-from yarnctl.cli.taking_place import run_in_place
-from yarnctl.command_line import option_group
+from yarnctl.cli.taking_place import require_program, run_in_place
+from yarnctl.command_line import option_group, printable
 from yarnctl.errors import BadInput, Different
+from yarnctl.frameworks.command_words import program_in, refuse_hidden, shown_program
 
 if TYPE_CHECKING:
     from yarnctl.task_runner.wrapping import CommandLine
@@ -75,6 +77,13 @@ class SparkOptions(NamedTuple):
             if value not in (None, False, ""):
                 raise BadInput("--" + name.replace("_", "-"), problem, remedy)
 
+
+_DOORS = {
+    "mapreduce": ("", "a job of Hadoop streaming"),
+    "spark": ("--spark", "an application of Spark"),
+    "flink": ("--flink", "a job of flink run"),
+}
+"""Each framework's option, and what it wraps."""
 
 _STREAMING = (
     click.option(
@@ -226,11 +235,16 @@ def wrap_streaming(
     words: Sequence[str], streaming: StreamingOptions, places: PlaceOptions, run_it: bool
 ) -> None:
     """Print, or run, a streaming command with the task runner in it, with notes on stderr."""
-    from yarnctl.task_runner.wrapping import CommandLine, wrap
+    from yarnctl.task_runner.wrapping import CommandLine, refuse_address, wrap
 
     more, group_fields = streaming.commands(), streaming.group_fields or 0
-    line = CommandLine(words)
-    configured = settings_of_files(line)
+    refuse_address("--store", places.store)
+    refuse_address("--requests", places.requests)
+    with left_alone(words, run_it):
+        refuse_program(words, "mapreduce")
+        line = CommandLine(words)
+        configured = settings_of_files(line)
+        wrap(words, False, 0, "", (), configured=configured)
     wrapped = wrap(
         words,
         streaming.restartable,
@@ -314,7 +328,10 @@ def wrap_flink(words: Sequence[str], min_executors: int, is_batch: bool, run_it:
 
     if not words:
         raise BadInput("command line", "is missing", "add -- flink run-application -t yarn-application ...")
-    _finish(*wrap(words, min_executors, is_batch), run_it)
+    with left_alone(words, run_it):
+        refuse_program(words, "flink")
+        wrapped, notes = wrap(words, min_executors, is_batch)
+    _finish(wrapped, notes, run_it)
 
 
 def wrap_spark(
@@ -327,7 +344,7 @@ def wrap_spark(
 ) -> None:
     """Print, or run, the wrapped command line; or print the lines for spark-defaults.conf."""
     from yarnctl.frameworks.spark.submission import SparkWords
-    from yarnctl.frameworks.spark.wrapping import Leaving, default_lines, installed, wrap
+    from yarnctl.frameworks.spark.wrapping import Leaving, default_lines, installed, refuse_options, wrap
 
     leaving = Leaving(
         route=options.route or ("plugin" if options.plugin else "signal"),
@@ -345,8 +362,42 @@ def wrap_spark(
         return
     if not words:
         raise BadInput("command line", "is missing", "add -- spark-submit --master yarn ...")
-    line = SparkWords(words)
-    _finish(*wrap(line, leaving, *installed(line)), run_it)
+    refuse_options(leaving)
+    with left_alone(words, run_it):
+        refuse_program(words, "spark")
+        line = SparkWords(words)
+        wrapped, notes = wrap(line, leaving, *installed(line))
+    _finish(wrapped, notes, run_it)
+
+
+@contextlib.contextmanager
+def left_alone(words: Sequence[str], run_it: bool) -> Iterator[None]:
+    """With ``--exec`` run a command that cannot be wrapped as it is, and print why; else raise BadInput."""
+    try:
+        yield
+    except BadInput as error:
+        if not run_it:
+            raise
+        require_program(words)
+        why = f"{error.where}: {error.problem}" if "without yarnctl wrap" in error.remedy else str(error)
+        click.echo(f"note: the command runs without yarnctl: {printable(why)}", err=True)
+        run_in_place(words)
+
+
+def refuse_program(words: Sequence[str], kind: str) -> None:
+    """Raise BadInput for a command that is not of this framework, with the option for the one it is of."""
+    program = program_in(words)
+    if program is not None and program.kind == kind:
+        return
+    refuse_hidden(words, "yarnctl wrap")
+    mine, noun = _DOORS[kind]
+    if program is None:
+        remedy = "submit it without yarnctl wrap; yarnctl run --eviction mix can preempt its MapReduce tasks"
+    elif mine:
+        remedy = f"replace {mine} by {other}" if (other := _DOORS[program.kind][0]) else f"remove {mine}"
+    else:
+        remedy = f"add {_DOORS[program.kind][0]}"
+    raise BadInput(shown_program(words), f"is not {noun}", remedy)
 
 
 def _finish(wrapped: Sequence[str], notes: Iterable[str], run_it: bool) -> None:

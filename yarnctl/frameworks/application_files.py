@@ -22,8 +22,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from yarnctl.errors import BadInput
+from yarnctl.frameworks.command_words import EXAMPLES, program_in, shown_program
 from yarnctl.frameworks.mapreduce.submission import JarProgram
-from yarnctl.frameworks.submissions import FRAMEWORKS, kind_of
+from yarnctl.frameworks.submissions import FRAMEWORKS
 from yarnctl.frameworks.submitting import Submission, Submitter
 
 FILE_BYTES_MAX = 64 << 10
@@ -138,8 +139,10 @@ def _section(where: str, kind: str, table: Any) -> ApplicationSection:
         or not all(isinstance(each, str) and each and "\0" not in each for each in words)
     ):
         raise BadInput(where, "command is not a list of words", 'write command = ["spark-submit", ...]')
-    if kind_of(words) != kind:
-        raise BadInput(where, f"the command submits to {kind_of(words)}", f"give a command of {kind}")
+    program = program_in(words)
+    if program is None or program.kind != kind:
+        problem = f"the command runs {shown_program(words)}, which is not a program of {kind}"
+        raise BadInput(where, problem, f"use {EXAMPLES[kind]}")
     framework, tunables = FRAMEWORKS[kind], _tunables(where, kind, table.get("tunables", {}))
     try:
         own = parsed(kind, [word.replace(RUN, "0") for word in words]).settings()

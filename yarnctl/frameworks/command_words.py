@@ -1,4 +1,4 @@
-"""Words of a command line: typed options with the setting of each, and the words in front of a program.
+"""Words of a command line: the program that submits, the words in front of it, options with their settings.
 
 An option that is not changed is written as typed. The words in front of a program may set the job's user, or
 make a command that would submit nothing.
@@ -6,11 +6,38 @@ make a command that would submit nothing.
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import PurePath
 from typing import NamedTuple
 
 from yarnctl.errors import BadInput
+
+EXAMPLES = {
+    "mapreduce": "hadoop jar .../hadoop-streaming.jar ...",
+    "spark": "spark-submit --master yarn ...",
+    "flink": "flink run-application -t yarn-application ...",
+}
+"""A command of each framework, for errors."""
+
+FLINK_ACTIONS = ("run", "run-application")  # Those that submit a job
+_VERSION = r"-?[0-9.]*"
+_SPARK = re.compile(
+    rf"spark{_VERSION}-(submit|shell|sql){_VERSION}|(pyspark|sparkR){_VERSION}|run-example"
+    r"|start-thriftserver\.sh|org\.apache\.spark\.deploy\.SparkSubmit"
+)
+"""The programs that take the options of spark-submit, also under the names of Cloudera (spark3-submit)."""
+
+_VALUED = (
+    *("-u", "-U", "-g", "-C", "-D", "--user", "--group", "--unset", "--chdir", "--config", "--loglevel"),
+)
+"""Options of the words in front (sudo, env, docker, timeout) that take a value: the value is no program."""
+_FRONT = ("env", "nohup", "nice", "ionice", "time", "timeout", "setsid", "stdbuf", "exec", "sudo", "doas")
+_WITH_ACTION = ("hadoop", "mapred", "yarn", "hdfs", "hbase", "flink")
+_SHELL_COMMAND = re.compile("-[a-z]*c|--command")
+_ASSIGNMENT = re.compile("[A-Za-z_][A-Za-z0-9_]*=")
 
 _USER = "HADOOP_USER_NAME="
 _OTHERS = ("sudo", "su", "runuser", "doas")
@@ -54,6 +81,75 @@ def typed_for(options: Sequence[TypedOption], name: str) -> str:
 def kept_words(options: Sequence[TypedOption], more: Mapping[str, str]) -> list[str]:
     """Return the words of all options except those that set a setting in ``more``."""
     return [word for each in options if each.sets not in more for word in each.words]
+
+
+class SubmitProgram(NamedTuple):
+    """The program of a command line that submits a job: its framework and the place of its word."""
+
+    kind: str
+    place: int
+
+
+def program_in(words: Sequence[str], kind: str | None = None) -> SubmitProgram | None:
+    """Return the first program that submits a job, any words in front; None: there is none.
+
+    ``kind``: only programs of this framework.
+    """
+    for place, word in enumerate(words):
+        if "://" in word or (place and words[place - 1] in _VALUED):
+            continue
+        found = _kind_at(words, place)
+        if found is not None and kind in (None, found):
+            return SubmitProgram(found, place)
+    return None
+
+
+def _kind_at(words: Sequence[str], place: int) -> str | None:
+    name, following = PurePath(words[place]).name, "".join(words[place + 1 : place + 2])
+    if _SPARK.fullmatch(name):
+        return "spark"
+    if name == "flink":
+        return "flink" if following in FLINK_ACTIONS else None
+    in_front = PurePath(words[place - 1]).name if place else ""
+    is_job = (
+        name == "hadoop-streaming"
+        or (in_front and name == "streaming")
+        or (in_front and name == "jar" and following.endswith(".jar"))
+        or (in_front == "yarn-emulator" and name == "submit")
+    )
+    return "mapreduce" if is_job else None
+
+
+def shown_program(words: Sequence[str]) -> str:
+    """Return a command line's program, for messages: ``hadoop distcp`` of ``sudo -u ann hadoop distcp``."""
+    rest = list(words)
+    while rest and (
+        PurePath(rest[0]).name in _FRONT or _ASSIGNMENT.match(rest[0]) or not rest[0][:1].strip("-0123456789")
+    ):
+        del rest[: 2 if rest[0] in _VALUED else 1]
+    name = PurePath(rest[0] if rest else words[0]).name
+    if name in _WITH_ACTION:
+        del rest[0]
+        while rest and rest[0].startswith("-"):
+            del rest[: 2 if rest[0] in _VALUED else 1]
+        name = " ".join([name, *rest[:1]])
+    return name[:100]
+
+
+def refuse_hidden(words: Sequence[str], command: str) -> None:
+    """Raise BadInput for a line whose job is in one word: ``su - hdfs -c "spark-submit ..."``.
+
+    ``command``: the command of yarnctl that should stand in it.
+    """
+    for before, word in pairwise(words):
+        if _SHELL_COMMAND.fullmatch(before) or PurePath(words[0]).name == "ssh":
+            try:
+                inner = shlex.split(word)
+            except ValueError:
+                continue
+            if program_in(inner) is not None:
+                remedy = f"put '{command} ... -- {shown_program(inner)} ...' into it"
+                raise BadInput(PurePath(words[0]).name, "has its command in one word", remedy)
 
 
 def user_in_front(program: Sequence[str], example: str) -> str | None:

@@ -65,12 +65,19 @@ class CommandLine:
 
 
 def first_option(words: Sequence[str]) -> int:
-    """Return the index of the first option after ``hadoop jar X.jar`` or ``mapred streaming``."""
+    """Return the index of the first option after ``hadoop jar X.jar`` or ``mapred streaming``.
+
+    Amazon's clusters have a program ``hadoop-streaming``; the jar's main class takes the name ``streamjob``.
+    """
     for place, word in enumerate(words):
-        if word.endswith(".jar") and place and words[place - 1] == "jar":
-            return place + 1
-        if word == "streaming" and place:
-            return place + 1
+        in_front = words[place - 1] if place else "-u"
+        if (
+            (word.endswith(".jar") and in_front == "jar")
+            or (word == "streaming" and in_front not in ("-u", "--user"))
+            or posixpath.basename(word) == "hadoop-streaming"
+        ):
+            is_named = "".join(words[place + 1 : place + 2]).lower() == "streamjob"
+            return place + (2 if is_named else 1)
     raise BadInput(
         "command line",
         "is not a streaming job",
@@ -94,10 +101,10 @@ def wrap(
     ``requests_owner`` the daemon's account; ``configured`` are the settings of the files in ``-conf``.
     """
     line = CommandLine(words)
-    place = place_of_reducer(line)
     given = {**(configured or {}), **line.settings()}
     refuse_settings(given, group_fields)
     refuse_options(line)
+    place = place_of_reducer(line)
     if "tmpfiles" in given:
         problem = "Hadoop would read it instead of -files, which ships the task runner"
         raise BadInput(f"tmpfiles={given['tmpfiles'][:120]}", problem, "list these files in -files")
@@ -162,9 +169,10 @@ def address_for(url: str) -> str:
 def place_of_reducer(line: CommandLine) -> int:
     """Return the index of the option with the reducer; raises BadInput unless it is one command."""
     found = [place for place, each in enumerate(line.options) if each.name == "-reducer"]
-    if len(found) != 1:
-        remedy = "keep only the first, which Hadoop runs" if found else UNWRAPPED
-        raise BadInput("-reducer", f"given {len(found)} times", remedy)
+    if not found:
+        raise BadInput("-reducer", "is missing; Hadoop runs its identity reducer, a Java class", UNWRAPPED)
+    if len(found) > 1:
+        raise BadInput("-reducer", f"given {len(found)} times", "keep only the first, which Hadoop runs")
     command = line.options[found[0]].value
     if command in ("NONE", "aggregate") or ("." in command and is_class(command)):
         raise BadInput(

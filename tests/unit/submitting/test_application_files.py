@@ -86,7 +86,7 @@ CASES = {
         "[flink]: unknown key 'commands'"),
     "a shell line": (FILE.replace('["flink", "run-application"', '"flink run"#'), "is not a list of words"),
     "another framework's": (FILE.replace('"flink", "run-application"', '"spark-submit", "x"'),
-        "submits to spark"),
+        "the command runs spark-submit, which is not a program of flink; use flink run"),
     "--num-executors": (FILE.replace('"--class"', '"--num-executors", "4", "--class"'),
         "spark.executor.instances"),
     "--master local": (FILE.replace('"yarn", "--deploy', '"local[2]", "--deploy'), "does not run on YARN"),

@@ -74,7 +74,7 @@ COMMANDS = [
     (["--flink", "--plugin", "a.jar", "--", "flink"], "--plugin"),
     (["--batch", "--", "hadoop"], "--batch"),
     (["--flink"], "command line"),
-    (["--flink", "--", "spark-submit"], "command line"),
+    (["--flink", "--", "spark-submit"], "spark-submit"),
 ]
 
 

@@ -147,7 +147,8 @@ def test_a_tag_that_is_no_gate_s_is_refused():
         (["sudo", "-u", "bob", *line()], "sudo: runs the job as a user other than the one of the request"),
         (["env", "-i", *line()], "env -i: hides the job's user"),
         (["yarnctl", "wrap", "--", *line()], "submits nothing without --exec"),
-        (["spark-shell", *YARN], "does not contain spark-submit"),
+        (["spark-shell", *YARN], "spark-shell: runs the driver outside of YARN"),
+        (["spark", *YARN], "does not contain spark-submit"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_asked(words, said):
@@ -170,7 +171,7 @@ def test_a_number_of_executors_that_is_none_is_refused(text):
      (("yarnctl", "wrap", "--exec", "--", "mapred", "streaming"), "mapreduce"),
      (("/opt/flink/bin/flink", "run", "spark-submit"), "flink"),
      (("yarn-emulator", "submit", "--name", "flink"), "mapreduce"),
-     (("yarn-emulator", "spark-submit", "x"), "spark"), (("sh", "-c", "true"), "mapreduce")],
+     (("yarn-emulator", "spark-submit", "x"), "spark")],
 )  # fmt: skip
 def test_the_first_word_that_names_a_program_decides_the_framework(words, kind):
     assert kind_of(words) == kind

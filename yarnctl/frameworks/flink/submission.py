@@ -2,19 +2,21 @@
 
 * Options end at the first other word, the job's jar; it and the words after it are never read.
 * ``-p`` and ``-t`` set the same as ``-D``; a command line with two different values is rejected.
-* Options of the old form (``-m yarn-cluster``, ``-y...``) are rejected by name.
+* The old form (``-m yarn-cluster``, ``-y...``) is rejected; the error has the same command in the new form.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 
 from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import (
+    EXAMPLES,
     TypedOption,
     kept_words,
+    program_in,
     settings_of,
     typed_for,
     user_in_front,
@@ -42,7 +44,6 @@ GIVEN = {PARALLELISM: NUMBER, SLOTS: NUMBER, QUEUE: QUEUE_NAME, PRIORITY: NUMBER
 UNNAMED = "Flink Application Cluster"  # Flink's name for every application without one
 MOST_REMEDY = "add --containers N (TaskManagers plus 1 for the JobManager), or -p N"
 
-ACTIONS = ("run", "run-application")
 TARGETS = ("yarn-application", "yarn-per-job")  # ``run -t yarn-application`` is Flink 2's form
 OWN = {"-p": PARALLELISM, "--parallelism": PARALLELISM, "-t": TARGET, "--target": TARGET}
 WITH_VALUE = (
@@ -57,25 +58,40 @@ FLAGS = (
     *("-d", "--detached", "-n", "--allowNonRestoredState", "-sae", "--shutdownOnAttachedExit"),
     *("-v", "--verbose", "-q", "--sysoutLogging"),
 )
-OLD = ("-m", "--jobmanager", "-e", "--executor")
+OLD_FLAGS = ("-yd", "--yarndetached", "-yst", "--yarnstreaming")
+OLD_CLUSTER = ("-m", "--jobmanager", "-yid", "--yarnapplicationId")
+OLD_MEMORY = ("-yjm", "--yarnjobManagerMemory", "-ytm", "--yarntaskManagerMemory")  # In MiB without a unit
+OLD_SHIP = ("-yt", "--yarnship")  # Each adds a folder; its setting is one list
+OLD_FORM: Mapping[str, str] = {
+    **dict.fromkeys(("-ys", "--yarnslots"), f"-D{SLOTS}={{}}"),
+    **dict.fromkeys(OLD_MEMORY[:2], "-Djobmanager.memory.process.size={}"),
+    **dict.fromkeys(OLD_MEMORY[2:], "-Dtaskmanager.memory.process.size={}"),
+    **dict.fromkeys(("-ynm", "--yarnname"), f"-D{NAME}={{}}"),
+    **dict.fromkeys(("-yqu", "--yarnqueue"), f"-D{QUEUE}={{}}"),
+    **dict.fromkeys(("-yat", "--yarnapplicationType"), "-Dyarn.application.type={}"),
+    **dict.fromkeys(("-ynl", "--yarnnodeLabel"), "-Dyarn.application.node-label={}"),
+    **dict.fromkeys(OLD_SHIP, "-Dyarn.ship-files={}"),
+    **dict.fromkeys(("-yj", "--yarnjar"), "-Dyarn.flink-dist-jar={}"),
+    **dict.fromkeys(("-yz", "--yarnzookeeperNamespace"), "-Dhigh-availability.cluster-id={}"),
+    **dict.fromkeys(("-e", "--executor"), "--target={}"),
+    **dict.fromkeys(OLD_FLAGS[:2], "-d"),
+    "-yD": "-D{}",
+    # Flink starts as many TaskManagers as the parallelism needs, and every job is of the streaming kind
+    **dict.fromkeys((*OLD_CLUSTER, "-yn", "--yarncontainer", *OLD_FLAGS[2:]), ""),
+}
+"""Options of the old form, each with its new form (Flink's ``FlinkYarnSessionCli``); "": there is none."""
 
 
-class FlinkSubmission:
-    """One application of ``flink run-application`` or ``flink run``, with any words in front of it."""
-
-    queue_default = "default"
-    name_default = UNNAMED
+class FlinkWords:
+    """A parsed command line of ``flink run-application`` or ``flink run``, with any words in front of it."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        place = next((at for at, word in enumerate(words) if PurePath(word).name == PROGRAM), None)
-        action = "" if place is None else "".join(words[place + 1 : place + 2])
-        if place is None or action not in ACTIONS:
-            remedy = f"use '{PROGRAM} run-application -t yarn-application ...'"
-            raise BadInput("command line", "does not submit a Flink job", remedy)
-        self._program = list(words[: place + 2])
-        self._options, self._rest = _parsed(words[place + 2 :])
-        example = f"{PROGRAM} {action} ..."
-        self.user_option = user_in_front(self._program, example)
+        found = program_in(words, "flink")
+        if found is None:
+            problem = "does not submit a Flink job"
+            raise BadInput("command line", problem, f"use '{EXAMPLES['flink']}'")
+        self._program = list(words[: found.place + 2])
+        self._options, self._rest = _parsed(self._program, words[found.place + 2 :])
         self._settings = settings_of(self._options)
         target = self._settings.get(TARGET)
         if target is None:
@@ -94,37 +110,70 @@ class FlinkSubmission:
         return [*self._program, *ours, *kept_words(self._options, more), *self._rest]
 
 
-def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
-    """Return the options, and the rest, which begins with the job's jar; raises BadInput."""
+class FlinkSubmission(FlinkWords):
+    """One application for admission."""
+
+    queue_default = "default"
+    name_default = UNNAMED
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(words)
+        self.user_option = user_in_front(self._program, f"{PROGRAM} {self._program[-1]} ...")
+
+
+def _parsed(program: Sequence[str], words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
+    """Return the options, and the rest, which begins with the job's jar; raises BadInput.
+
+    ``words`` follow ``program``, which ends with the action. The error for the old form has the new form.
+    """
     options: list[TypedOption] = []
+    old: list[str] = []
     place = 0
     while place < len(words) and words[place].startswith("-"):
-        word = words[place]
-        option, value = _divided(word)
-        if option in OLD or (option.startswith(("-y", "--y")) and option not in WITH_VALUE):
-            raise BadInput(
-                option[:60], "is an option of Flink's old form", "use -t yarn-application and -D NAME=VALUE"
-            )
-        if option in FLAGS:
-            options.append(TypedOption((word,), option))
-            place += 1
-            continue
-        if option not in WITH_VALUE:
+        option, value = _divided(words[place])
+        if option not in (*WITH_VALUE, *FLAGS, *OLD_FORM):
             raise BadInput(option[:60], "unknown option of flink run", "use -D NAME=VALUE instead")
-        if value is None and place + 1 >= len(words):
+        is_alone = value is not None or option in (*FLAGS, *OLD_FLAGS)
+        if not is_alone and place + 1 >= len(words):
             raise BadInput(option, "has no value", "add a value")
-        taken = tuple(words[place : place + (2 if value is None else 1)])
-        options.append(_option(taken, option, taken[1] if value is None else value))
+        taken = tuple(words[place : place + (1 if is_alone else 2)])
         place += len(taken)
-    return options, list(words[place:])
+        if option in OLD_FORM:
+            old.append(" ".join(taken)[:100])
+            earlier = [each for each in options if each.option in OLD_SHIP and option in OLD_SHIP]
+            value = ";".join([*(each.value or "" for each in earlier), taken[-1] if value is None else value])
+            options = [*(each for each in options if each not in earlier), _renewed(option, value)]
+        elif option in FLAGS:
+            options.append(TypedOption(taken, option))
+        else:
+            options.append(_option(taken, option, taken[1] if value is None else value))
+    rest = list(words[place:])
+    if old:
+        if not any(each.sets == TARGET for each in options):
+            program = [*program[:-1], "run-application", "-t", "yarn-application"]
+        line = shlex.join([*program, *kept_words(options, {}), *rest])
+        raise BadInput(old[0], "is Flink's old form", f"use: {line}")
+    return options, rest
+
+
+def _renewed(option: str, value: str) -> TypedOption:
+    """Return an option of the old form in the new form, without words if there is none; raises BadInput."""
+    if option in OLD_CLUSTER and value != "yarn-cluster":
+        problem = "submits to a running cluster, which is not the job's own application"
+        raise BadInput(f"{option} {value[:60]}", problem, "use -t yarn-application")
+    unit = "m" if option in OLD_MEMORY and value.isdecimal() else ""
+    word = OLD_FORM[option].format(value + unit)
+    sets = TARGET if word.startswith("--target=") else ""
+    return TypedOption((word,) if word else (), option, value, sets)
 
 
 def _divided(word: str) -> tuple[str, str | None]:
     """Return an option, and the value in the same word (``-Dx=y``, ``-p3``, ``--parallelism=3``) or None."""
-    if word in WITH_VALUE or word in FLAGS:
+    if word in (*WITH_VALUE, *FLAGS, *OLD_FORM):
         return word, None
-    if word.startswith("-D"):
-        return "-D", word[2:]
+    for general in ("-D", "-yD"):
+        if word.startswith(general):
+            return general, word.removeprefix(general)
     option, equals, value = word.partition("=")
     if equals:
         return option, value

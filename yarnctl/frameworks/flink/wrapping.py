@@ -21,7 +21,7 @@ from yarnctl.frameworks.flink.rest import (
     TIMEOUT_MAX_MS,
     duration_ms,
 )
-from yarnctl.frameworks.flink.submission import TAGS, FlinkSubmission
+from yarnctl.frameworks.flink.submission import TAGS, FlinkWords
 from yarnctl.frameworks.submitting import unwrapped_tags, with_drain_tags
 
 RUNTIME_MODE = "execution.runtime-mode"
@@ -41,7 +41,7 @@ BATCH = {
 
 def wrap(words: Sequence[str], min_executors: int, is_batch: bool) -> tuple[list[str], list[str]]:
     """Return the command line of a job that can be rescaled, and notes; BadInput names what prevents it."""
-    line = FlinkSubmission(words)
+    line = FlinkWords(words)
     own = line.settings()
     kept = unwrapped_tags(own.get(TAGS, ""), f"-D{TAGS}")
     if is_batch or own.get(RUNTIME_MODE, "").upper() == "BATCH":

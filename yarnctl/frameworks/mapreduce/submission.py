@@ -29,7 +29,7 @@ from yarnctl.frameworks.submitting import (
 )
 from yarnctl.hadoop.wire.yarn import MASTER
 from yarnctl.task_runner.hadoop_words import HadoopOption, read_generic
-from yarnctl.task_runner.wrapping import CommandLine
+from yarnctl.task_runner.wrapping import CommandLine, first_option
 
 NAME, QUEUE, TAGS = rest.NAME, rest.QUEUE, rest.TAGS
 GIVEN = {MAP_LIMIT: NUMBER, REDUCE_LIMIT: NUMBER, SLOW_START: r"[01](\.[0-9]{1,9})?", QUEUE: QUEUE_NAME}
@@ -54,6 +54,11 @@ class Streaming:
     name_default = UNNAMED
 
     def __init__(self, words: Sequence[str]) -> None:
+        first = "".join(words[(start := first_option(words)) : start + 1])
+        if first and not first.startswith("-"):
+            problem = "is a program in a jar; admission supports streaming jobs only"
+            remedy = "use yarnctl place, or submit it without yarnctl"
+            raise BadInput(shlex.quote(first[:60]), problem, remedy)
         self._line = CommandLine(words)
         program = self._line.program
         self.user_option = user_in_front(program, "hadoop jar ...")

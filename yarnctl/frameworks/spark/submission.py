@@ -1,5 +1,7 @@
 """Spark: parses ``spark-submit`` on YARN in cluster mode, and adds granted settings.
 
+* ``run-example``, ``pyspark`` and the other shells take the options of spark-submit. Shells run in client
+  mode. ``spark-shell``, ``spark-sql`` and the Thrift server accept these options between their own, too.
 * Options end at the first other word, the application's file; it and the words after it are never read.
 * ``--num-executors``, ``--queue`` and ``--name`` have precedence over ``--conf``, as in spark-submit; a
   command line with two different values is rejected.
@@ -8,6 +10,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from types import MappingProxyType
@@ -15,8 +18,10 @@ from types import MappingProxyType
 from yarnctl.deciding.queue_names import is_name_of
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import (
+    EXAMPLES,
     TypedOption,
     kept_words,
+    program_in,
     settings_of,
     typed_for,
     user_in_front,
@@ -86,31 +91,43 @@ FLAGS = ("--verbose", "-v", "--supervise", "--load-spark-defaults")
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 OTHER_PURPOSE = ("--kill", "--status", "--version", "--help", "-h", "--remote")
 """Options with which spark-submit submits no application on YARN."""
+_SHELLS = (
+    "org.apache.spark.repl.Main",
+    "org.apache.spark.sql.hive.thriftserver.SparkSQLCLIDriver",
+    "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2",
+)
+"""The classes of Spark's own shells; spark-submit starts them, too."""
+_EXAMPLE_CLASSES = "org.apache.spark.examples."
 
 
 class SparkWords:
     """A parsed command line of ``spark-submit``, with any words in front of it."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        place = next((at for at, word in enumerate(words) if PurePath(word).name == PROGRAM), None)
-        if place is None:
-            remedy = f"use '{PROGRAM} --master yarn ...'"
+        found = program_in(words, "spark")
+        if found is None:
+            remedy = f"use '{EXAMPLES['spark']}'"
             raise BadInput("command line", f"does not contain {PROGRAM}", remedy)
-        self._program = list(words[: place + 1])
-        self.options, self._rest = _parsed(words[place + 1 :])
-        if not self._rest:
+        self._program = list(words[: found.place + 1])
+        self.name = PurePath(self.program).name
+        is_submit = re.search("submit|run-example", self.name, re.IGNORECASE) is not None
+        has_class = any(word.removeprefix("--class=") in _SHELLS for word in words)
+        self.is_shell = has_class or not is_submit
+        is_mixed = has_class or not (is_submit or self.name.startswith(("pyspark", "sparkR")))
+        self.options, self._rest = _parsed(words[found.place + 1 :], is_mixed)
+        if not self._rest and not self.is_shell:
             raise BadInput(PROGRAM, "no application is given", "add its jar or Python file after the options")
         self._settings = settings_of(self.options)
 
     @property
     def program(self) -> str:
-        """The word that names spark-submit."""
+        """The word that names spark-submit, or another of Spark's programs."""
         return self._program[-1]
 
     @property
     def application(self) -> str:
-        """The application's file: the first word that is not an option."""
-        return self._rest[0]
+        """The application's file: the first word that is not an option; "": a shell has none."""
+        return "".join(self._rest[:1])
 
     def settings(self) -> dict[str, str]:
         """Return the settings of ``--conf`` and of other options, under Spark's names."""
@@ -135,15 +152,19 @@ class SparkSubmission(SparkWords):
 
     def __init__(self, words: Sequence[str]) -> None:
         super().__init__(words)
-        example = f"{PROGRAM} ..."
-        in_front = user_in_front(self._program, example)
+        if self.is_shell:
+            problem = "runs the driver outside of YARN, where admission cannot limit it"
+            raise BadInput(self.name, problem, "use spark-submit --deploy-mode cluster")
+        in_front = user_in_front(self._program, f"{self.name} ...")
         self.user_option = self.value_of(USER) or in_front
         self._refuse_outside()
 
     @property
     def name_default(self) -> str:
         """The name that Spark gives it: that of its class, else of its file."""
-        return self.value_of("--class") or PurePath(self._rest[0]).name or PROGRAM
+        if self.name == "run-example":  # Its first word is a class of Spark's examples
+            return _EXAMPLE_CLASSES + self.application.removeprefix(_EXAMPLE_CLASSES)
+        return self.value_of("--class") or PurePath(self.application).name or PROGRAM
 
     def _refuse_outside(self) -> None:
         """Raise BadInput for an application outside of YARN's containers, or with dynamic allocation."""
@@ -152,7 +173,7 @@ class SparkSubmission(SparkWords):
         if master is None:
             raise BadInput("--master", "is missing", "add --master yarn")
         if master != "yarn":
-            raise BadInput(typed_for(options, MASTER_URL), "does not run on YARN", "use --master yarn")
+            raise BadInput(typed_for(options, MASTER_URL), "does not run on YARN", remedy_for(master))
         mode = found.get(DEPLOY_MODE)
         if mode != "cluster":
             where = typed_for(options, DEPLOY_MODE) if mode is not None else "--deploy-mode"
@@ -167,17 +188,30 @@ class SparkSubmission(SparkWords):
             raise BadInput(typed_for(options, DYNAMIC), problem, f"remove it; {DYNAMIC}=false is set for you")
 
 
-def _parsed(words: Sequence[str]) -> tuple[list[TypedOption], list[str]]:
-    """Return the options, and the rest, which begins with the application's file; raises BadInput."""
+def remedy_for(master: str) -> str:
+    """Return what to use instead of another master than ``yarn``; Spark 1 had the deploy mode in its name."""
+    mode = master.removeprefix("yarn-")
+    return "use --master yarn" + (f" --deploy-mode {mode}" if mode in ("client", "cluster") else "")
+
+
+def _parsed(words: Sequence[str], is_mixed: bool) -> tuple[list[TypedOption], list[str]]:
+    """Return the options, and the rest, which begins with the application's file; raises BadInput.
+
+    ``is_mixed``: options may stand between the program's own words, which are kept as options without a name.
+    """
     options: list[TypedOption] = []
     place = 0
-    while place < len(words) and words[place].startswith("-"):
+    while place < len(words) and (is_mixed or words[place].startswith("-")):
         word = words[place]
         option, equals, value = word.partition("=") if word.startswith("--") else (word, "", "")
         if option in OTHER_PURPOSE:
             raise BadInput(option, "does not submit an application on YARN", "remove the option")
         if option in FLAGS:
             options.append(TypedOption((word,), option))
+            place += 1
+            continue
+        if option not in WITH_VALUE and is_mixed:
+            options.append(TypedOption((word,), ""))
             place += 1
             continue
         if option not in WITH_VALUE:

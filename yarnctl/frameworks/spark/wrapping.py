@@ -34,7 +34,7 @@ from yarnctl.frameworks.spark.configuration import (
     no_signal_options,
     version_of,
 )
-from yarnctl.frameworks.spark.submission import DEPLOY_MODE, MASTER_URL, TAGS, SparkWords
+from yarnctl.frameworks.spark.submission import DEPLOY_MODE, MASTER_URL, TAGS, SparkWords, remedy_for
 from yarnctl.frameworks.submitting import unwrapped_tags, with_drain_tags
 from yarnctl.hadoop.wire.tags import drain_tags
 from yarnctl.task_runner.wrapping import UNWRAPPED
@@ -85,6 +85,9 @@ def wrap(
     refuse_options(leaving)
     if version and version_of(version) < LEAST_VERSION:
         raise BadInput(f"Spark {version}", "cannot decommission executors", "use 3.2 or newer")
+    named = re.search("[0-9]", words.name)  # spark2-submit
+    if not version and named is not None and int(named[0]) < LEAST_VERSION[0]:
+        raise BadInput(words.name, f"Spark {named[0]} cannot decommission executors", "use 3.2 or newer")
     refuse_where(own, words)
     refuse_settings(own, leaving, lambda name: typed_for(words.options, name))
     more = {name: value for name, value in settings_for(leaving).items() if own.get(name) != value}
@@ -153,7 +156,10 @@ def refuse_where(own: Mapping[str, str], spark_words: SparkWords) -> None:
         raise BadInput("--master", "is missing (Spark's default is local)", "add --master yarn")
     if master != "yarn":
         problem = "does not run executors in YARN's containers"
-        raise BadInput(typed_for(spark_words.options, MASTER_URL), problem, "use --master yarn")
+        raise BadInput(typed_for(spark_words.options, MASTER_URL), problem, remedy_for(master))
+    if spark_words.is_shell and own.get(DEPLOY_MODE) == "cluster":
+        problem = f"{spark_words.name} runs in client mode only"
+        raise BadInput(typed_for(spark_words.options, DEPLOY_MODE), problem, "use --deploy-mode client")
     if own.get(DEPLOY_MODE, "client") not in ("client", "cluster"):
         raise BadInput(
             typed_for(spark_words.options, DEPLOY_MODE), "is not a deploy mode", "use client or cluster"
