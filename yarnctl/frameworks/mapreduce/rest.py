@@ -16,6 +16,7 @@ from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 from yarnctl.hadoop.wire.owned import Count, InstantMs, Long, Name, Percent
 from yarnctl.hadoop.wire.yarn import Property, StateAnswer
 
+KIND = "MAPREDUCE"  # YARN's application type
 NAME, QUEUE, TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.job.tags"
 MAPS, REDUCES = "mapreduce.job.maps", "mapreduce.job.reduces"
 MAP_LIMIT, REDUCE_LIMIT = "mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"

@@ -1,12 +1,9 @@
-"""The state of tasks: running reduces by master, runner and YARN, and the first requests of starting jobs.
+"""Observe the tasks of MapReduce jobs: running reduces by master, runner and YARN.
 
 An attempt is shown only if YARN's own list contains its container, and counts as checkpointable only in its
 reduce phase (``mergeFinishTime`` > 0) with a runner whose status shows it at work. Maps, and reduces of jobs
-that are not eligible, are shown only where levers may end them (``plain_tasks``). A job whose master or whose
+that are not eligible, are shown only where levers may end them (``plain_view``). A job whose master or whose
 containers cannot be seen is unreachable as a whole. All calls are bounded in number and in time.
-
-The first requests of a job whose master is starting are predicted by ``deciding/foresight``; this module
-passes it the job's name and user, and rounds the asks' sizes as the scheduler would.
 """
 
 from __future__ import annotations
@@ -15,32 +12,33 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from yarnctl.attach.connection.application_guard import ApplicationLook, ReadAnswer
-from yarnctl.attach.connection.calls import Problem, attempt
-from yarnctl.attach.connection.connection import Connection
-from yarnctl.attach.observing.cluster_state import Held, LiveContainers, sizes_of
-from yarnctl.attach.observing.plain_tasks import is_map, map_view, reduce_view
-from yarnctl.attach.observing.resume_cost import ResumeCosts
-from yarnctl.attach.observing.status_line import Progress, needs_java_counters
+from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.observing.cluster_state import Held, sizes_of
 from yarnctl.attach.observing.victims import TASKS, ObservedVictim, Victim, victims_of
-from yarnctl.deciding.foresight import Prediction
-from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot, TaskView
-from yarnctl.deciding.reasons.demand import NotModelled
-from yarnctl.deciding.reasons.eligibility import EligibilityReason, HoldsResource, OnLabelledNode, OtherKind
+from yarnctl.attach.orders.connected import Removal, RemoveReason, TrackedOrder
+from yarnctl.deciding.levers import NOT_BEGUN_MS
+from yarnctl.deciding.model import TaskView
+from yarnctl.frameworks.framework import Parts
+from yarnctl.frameworks.mapreduce.cost import ResumeCosts
 from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.mapreduce.rest import Task, TaskAttempt
+from yarnctl.frameworks.mapreduce.saved_work import TaskOrder
+from yarnctl.frameworks.mapreduce.status_line import Progress, needs_java_counters
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire import views, yarn
-from yarnctl.journal.rendering import text
 from yarnctl.units import Resources
 
 _LOG = logging.getLogger("yarnctl.attach")
 
 KEPT_MAX = 20_000  # The number of attempts whose progress is kept; the oldest are dropped first
-
-
+KNOWN_RATIO = 0.05  # With less of Java's progress than this the remaining time is unknown
+REDUCE_PHASE = 2 / 3  # Java's progress of a reduce when it begins to reduce
+ENDED = {
+    "SUCCEEDED": Removal("", is_drained=False, otherwise="completed"),
+    "FAILED": Removal("", is_drained=False),
+    "KILLED": Removal("", is_drained=True, otherwise="killed"),
+}
 COUNTERS, GROUPS = "org.apache.hadoop.mapreduce.TaskCounter", "REDUCE_INPUT_GROUPS"
 
 
@@ -70,17 +68,13 @@ class TaskObserver:
 
     def __init__(
         self,
-        connection: Connection,
-        live: LiveContainers,
+        parts: Parts,
+        master: Callable[[str], MasterClient],
         resume_costs: ResumeCosts,
-        ineligible: Mapping[str, EligibilityReason],
     ) -> None:
-        self._ineligible = ineligible
-        self._master = connection.master
-        self._live = live
-        self._guard = connection.guard
-        self._settings = connection.settings
-        self._clock = connection.clock
+        connection = parts.connection
+        self._ineligible, self._live, self._master = parts.reasons, parts.live, master
+        self._guard, self._settings, self._clock = connection.guard, connection.settings, connection.clock
         self.places: dict[str, TaskPlace] = {}
         self.why_not: dict[str, dict[str, str]] = {}
         self._progress: dict[str, Progress] = {}
@@ -88,17 +82,19 @@ class TaskObserver:
         self._resume_costs = resume_costs
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
-        """Observe jobs; a Problem for one that does not answer. A job of another kind shows no task."""
-        foreign = [name for name in victims if isinstance(self._ineligible.get(name), OtherKind)]
-        ours = [name for name in victims if name not in foreign]
-        held = self._live.observe(ours)
-        counters_max = max(1, self._settings.counters_max // max(1, len(ours)))
-        known = {name: self._resume_costs.maps_finished.get(name, 0) for name in ours}
+        """Observe jobs; a Problem for one that does not answer."""
+        held = self._live.observe(victims)
+        counters_max = max(1, self._settings.counters_max // max(1, len(victims)))
+        known = {name: self._resume_costs.maps_finished.get(name, 0) for name in victims}
         looks = self._guard.read_each(
-            TASKS, lambda name, look: self._look(name, look, known[name], counters_max), ours
+            TASKS, lambda name, look: self._look(name, look, known[name], counters_max), victims
         )
-        found: dict[str, ObservedVictim] = {name: Victim((), None) for name in foreign}
-        return found | victims_of(held, looks, self._victim)
+        return victims_of(held, looks, self._victim)
+
+    def remove_reasons(self, wanted: Sequence[TrackedOrder]) -> dict[str, RemoveReason]:
+        """Return order -> how its attempt ended, by the last answer of its master about it."""
+        rows = {one.order: one.row if isinstance(one, TaskOrder) else None for one in wanted}
+        return {order: ENDED.get("" if row is None else row.state) for order, row in rows.items()}
 
     # --- one master, in a thread of the guard ---------------------------------------------------------
 
@@ -184,8 +180,7 @@ class TaskObserver:
         if not (is_map(attempt.attempt) or plain or attempt.merged_at_ms <= 0):
             return [self._view(application, task, attempt, container, now_ms)]
         self._remember(attempt, TaskPlace(application, container.container, container.node, container.size))
-        make = map_view if is_map(attempt.attempt) else reduce_view
-        return [make(attempt, container, self._resume_costs.launch_ms(application), now_ms)]
+        return [plain_view(attempt, container, self._resume_costs.launch_ms(application), now_ms)]
 
     def _view(
         self, application: str, task: str, attempt: TaskAttempt, container: yarn.ContainerRow, now_ms: int
@@ -257,135 +252,43 @@ def _merged(attempt: TaskAttempt) -> bool:
     return attempt.merged_at_ms > 0
 
 
-LOGGED_MAX = 256  # The maximum number of different lines that are logged
+def is_map(attempt: str) -> bool:
+    """Return whether an attempt is a map's, by its id (``attempt_1_2_m_000003_0``)."""
+    return "_m_" in attempt
 
 
-class Unmodelled:
-    """Excludes tasks on nodes with a label, and tasks with a resource beside memory and vcores.
+def plain_view(attempt: TaskAttempt, container: yarn.ContainerRow, launch_ms: int, now_ms: int) -> TaskView:
+    """Return a map, or a reduce without a runner or that has begun nothing; it is not checkpointable.
 
-    YARN counts a container by its node's label, so freed capacity there serves no request without a label.
-    The memory and vcores of a container with another resource would serve others. But its queue is guaranteed
-    a part of that resource too, which is not read here, and others may get it before the task resumes.
-    ``why``: application -> attempt -> why it is left alone, as last observed.
+    The work of a map is the time since its start. A reduce has begun nothing, and repeats its fetches, until
+    its master knows that its input is merged, by a report of the task (every 3 s,
+    mapreduce.task.progress-report.interval). ``launch_ms``: the time from a new container until it works
+    again.
     """
-
-    def __init__(self, live: LiveContainers) -> None:
-        self._live = live
-        self._labels: dict[str, str] = {}
-        self._logged: set[str] = set()
-        self.why: dict[str, dict[str, EligibilityReason]] = {}
-
-    def note(self, nodes: Sequence[yarn.NodeRow], left_out: Mapping[str, NotModelled]) -> None:
-        """Keep the nodes' labels; log each label, and each kind of ignored request, once."""
-        labels = {node.node: views.shown_name(node.partition) for node in nodes if node.partition}
-        if labels != self._labels:
-            self._labels = labels
-            self.why.clear()
-        for label in sorted(set(labels.values())):
-            if self._is_new(f"label {label}"):
-                count = list(labels.values()).count(label)
-                message = "ignoring %d of %d nodes, which have the label %s"
-                _LOG.warning(message, count, len(nodes), label)
-        for name, why in left_out.items():
-            if self._is_new(text(why)):
-                _LOG.warning("%s %s; yarnctl ignores such requests", name, text(why))
-
-    def _is_new(self, line: str) -> bool:
-        if line in self._logged or len(self._logged) >= LOGGED_MAX:
-            return False
-        self._logged.add(line)
-        return True
-
-    def modelled(self, application: str, tasks: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
-        """Return the tasks that may be preempted; note why the others are left alone.
-
-        An application with workers chooses which of them leave, so all are left alone if one is.
-        """
-        found = {task.attempt: why for task in tasks if (why := self._objection(application, task))}
-        if found and any(task.kind == "worker" for task in tasks):
-            first = next(iter(found.values()))
-            found = {task.attempt: found.get(task.attempt, first) for task in tasks}
-        self.why.pop(application, None)
-        if not found:
-            return tasks
-        self.why[application] = found
-        return tuple(task for task in tasks if task.attempt not in found)
-
-    def _objection(self, application: str, task: TaskView) -> EligibilityReason | None:
-        label = self._labels.get(task.node)
-        if label is not None:
-            return OnLabelledNode(label)
-        resource = self._live.holding.get(application, {}).get(task.container)
-        return None if resource is None else HoldsResource(views.shown_name(resource))
-
-    def drop(self, applications: Iterable[str]) -> None:
-        """Drop the state of applications that have ended."""
-        for name in applications:
-            self.why.pop(name, None)
+    done_ratio, again_ms = attempt.progress_percent / 100, 0
+    since_ms, worked_ms = min(attempt.started_at_ms, now_ms), attempt.elapsed_ms(now_ms)
+    if not is_map(attempt.attempt):
+        done_ratio, again_ms = (done_ratio - REDUCE_PHASE) / (1 - REDUCE_PHASE), worked_ms
+        begun = attempt.merged_at_ms > 0
+        since_ms = attempt.merged_at_ms if begun else NOT_BEGUN_MS
+        worked_ms = max(0, now_ms - attempt.merged_at_ms) if begun else 0
+    return TaskView(
+        attempt=attempt.attempt,
+        container=container.container,
+        node=container.node,
+        size=container.size,
+        kind="map" if is_map(attempt.attempt) else "reduce",
+        remaining_ms=left_ms(worked_ms, done_ratio),
+        resume_cost_ms=launch_ms + again_ms,
+        since_ms=since_ms,
+        generation=0,
+        checkpointable=False,
+        resumed=False,
+    )
 
 
-LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
-LEAST = Resources(1024, 1)  # YARN's defaults; asks are rounded up to a multiple (vcores: at least)
-
-
-class StartingJob(NamedTuple):
-    """The application id, name and user of a job with a starting master."""
-
-    application: str
-    name: str
-    user: str
-
-
-FirstAsksOf = Callable[[StartingJob], tuple[ContainerRequest, ...]]
-"""Returns a starting job's first requests in their original sizes; (): not known (yet)."""
-
-
-class PredictedDemand:
-    """Adds the predicted demand of starting jobs to snapshots."""
-
-    def __init__(self, connection: Connection, first_asks: FirstAsksOf) -> None:
-        settings = connection.settings
-        self._connection = connection
-        self._first_asks = first_asks
-        self._prediction = Prediction(
-            settings.predicted_max, connection.queues.is_preempting, self._predicted
-        )
-        self._wanted = settings.predicted_max > 0
-
-    @property
-    def expected(self) -> bool:
-        """Return whether first requests are still predicted; then a snapshot is needed without demand."""
-        return self._prediction.expects
-
-    def added(self, snapshot: Snapshot, now_ms: int) -> Snapshot:
-        """Return a snapshot with the predicted demand."""
-        if not self._wanted:
-            return snapshot
-        shown = self._prediction.predict(snapshot.applications, now_ms)
-        return msgspec.structs.replace(snapshot, applications=shown)
-
-    def _predicted(self, view: ApplicationView) -> tuple[ContainerRequest, ...]:
-        row = self._connection.rows.get(view.application)
-        if row is None or self._has_label(row):
-            return ()
-        job = StartingJob(row.application, row.name, row.user)
-        asks = attempt(self._first_asks, job)
-        if isinstance(asks, Problem):
-            return ()
-        known = self._connection.configuration or {}
-        return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
-
-    def _has_label(self, app: yarn.AppInfo) -> bool:
-        labels = views.queue_labels(self._connection.leaves)
-        own = yarn.label_in(app.label)
-        return bool(labels.get(app.queue, "") if own is None else own)
-
-
-def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:
-    """Return an ask's size as the capacity scheduler rounds it: memory to multiples of the smallest one."""
-    told = [configuration.get(key, "").strip() for key in LEAST_KEYS]
-    least = [
-        int(text) if text.isascii() and text.isdigit() and int(text) else default
-        for text, default in zip(told, LEAST, strict=True)
-    ]
-    return Resources(-(-size.memory_mib // least[0]) * least[0], max(size.vcores, least[1]))
+def left_ms(worked_ms: int, done_ratio: float) -> int:
+    """Return the remaining time at the speed so far; -1: unknown."""
+    if worked_ms <= 0 or done_ratio < KNOWN_RATIO:
+        return -1
+    return int(worked_ms * max(0.0, 1 - done_ratio) / done_ratio)

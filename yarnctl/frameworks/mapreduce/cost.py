@@ -16,18 +16,19 @@ Waiting for a container is not a cost. The median of the newest measurements cou
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median_low
 
 import msgspec
 
-from yarnctl.attach.connection.application_guard import LATE, values
+from yarnctl.attach.connection.application_guard import LATE, ApplicationGuard, values
 from yarnctl.attach.connection.calls import Problem
-from yarnctl.attach.connection.connection import Connection
-from yarnctl.attach.observing.cluster_state import Held, LiveContainers
-from yarnctl.attach.observing.status_line import WORKING, parse
+from yarnctl.attach.observing.cluster_state import Held
 from yarnctl.deciding.model import CameBack, CameBackWithout
+from yarnctl.frameworks.framework import Parts
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.mapreduce.rest import TaskAttempt
+from yarnctl.frameworks.mapreduce.status_line import WORKING, parse
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 
@@ -89,12 +90,10 @@ class SuspendedTask(msgspec.Struct):
 class ResumeCosts:
     """The suspended tasks with measured and predicted resume costs."""
 
-    def __init__(self, connection: Connection, live: LiveContainers) -> None:
-        settings = connection.settings
-        self._connection = connection
-        self._live = live
-        self._settings = settings
-        self._clock = connection.clock
+    def __init__(self, parts: Parts, master: Callable[[str], MasterClient]) -> None:
+        self._settings = settings = parts.connection.settings
+        self._guard, self._live, self._clock = parts.connection.guard, parts.live, parts.connection.clock
+        self._master = master
         self._leave = Spans(settings.suspend_ms)
         self._launch = Spans(settings.launch_ms)
         self._shuffle_permille = Spans(1000)
@@ -162,7 +161,9 @@ class ResumeCosts:
         due = sorted(due, key=lambda one: (one.polled_at_ms, one.order))[:POLLS_MAX]
         if not due:
             return []
-        answers = attempts_of(self._connection, RESUMED, [(one.application, one.task) for one in due])
+        answers = attempts_of(
+            self._guard, self._master, RESUMED, [(one.application, one.task) for one in due]
+        )
         back: list[tuple[SuspendedTask, TaskAttempt]] = []
         without: list[CameBackWithout] = []
         for one in due:
@@ -224,16 +225,17 @@ RESUMED = "resumed"  # The guard's purpose for reading attempts that may have re
 
 
 def attempts_of(
-    connection: Connection, purpose: str, wanted: Iterable[tuple[str, str]]
+    guard: ApplicationGuard,
+    master: Callable[[str], MasterClient],
+    purpose: str,
+    wanted: Iterable[tuple[str, str]],
 ) -> dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]:
     """Return the attempts at tasks, by application and task."""
     tasks: dict[str, list[str]] = {}
     for application, task in wanted:
         tasks.setdefault(application, []).append(task)
     answers = values(
-        connection.guard.read_each(
-            purpose, lambda name, look: look.each(connection.master(name).attempts, tasks[name]), tasks
-        )
+        guard.read_each(purpose, lambda name, look: look.each(master(name).attempts, tasks[name]), tasks)
     )
     found: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem] = {}
     for name, names in tasks.items():
