@@ -247,12 +247,13 @@ class AttachedPort:
             if self._held is not None and self._held.is_due(self._connection.clock()):
                 self._both(())
             return None, "quiet"
-        nodes = self._both(nodes)
-        self._drop(self._connection.applications.ended())
-        self._readers.read_some(self._connection.applications.unjudged())
         return self._predicted.added(self._snapshot(root, nodes), self._connection.clock()), "seen"
 
-    def _snapshot(self, root_queue: yarn.QueueInfo, nodes: tuple[yarn.NodeRow, ...]) -> Snapshot:
+    def _snapshot(self, root_queue: yarn.QueueInfo, counted: tuple[yarn.NodeRow, ...] | None) -> Snapshot:
+        """Return a snapshot of the applications as they are now; ``counted``: the nodes, if just read."""
+        nodes = self._both(counted)
+        self._drop(self._connection.applications.ended())
+        self._readers.read_some(self._connection.applications.unjudged())
         snapshot = self._observer.snapshot(root_queue, nodes, self._readers.reasons)
         self._unmodelled.note(nodes, snapshot.left_out)
         return snapshot
@@ -268,11 +269,7 @@ class AttachedPort:
             self._connection.last_problem = self._connection.last_problem or ManagerSettling()
             return None
         try:
-            root = self._observer.tree()
-            nodes = self._both(None)
-            self._drop(self._connection.applications.ended())
-            self._readers.read_some(self._connection.applications.unjudged())
-            return self._snapshot(root, nodes)
+            return self._snapshot(self._observer.tree(), None)
         except Exception as problem:
             self._connection.last_problem = ClusterFault(fault_text(problem)[:FAULT_MAX])
             return None

@@ -21,7 +21,7 @@ from statistics import median_low
 
 import msgspec
 
-from yarnctl.attach.connection.application_guard import LATE, ApplicationGuard, values
+from yarnctl.attach.connection.application_guard import LATE, values
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.observing.cluster_state import Held
 from yarnctl.deciding.model import CameBack, CameBackWithout
@@ -33,14 +33,11 @@ from yarnctl.hadoop.proxied import Absent
 from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 
 KEPT = 9  # Spans of a kind kept of each job, and jobs kept for those without a span of their own
-
+RESUMED = "resumed"  # The guard's purpose for reading attempts that may have resumed a task
 POLLS_MAX = 4  # The most suspended tasks polled in one observation
-
 SUSPENDED_MAX = 5000
 LAUNCH_MAX_MS = 600_000  # A longer launch is ignored: a clock is wrong
-
 SLOWER_MAX = 10_000  # The maximum ratio of a resumed attempt's shuffle to the first one's, in thousandths
-
 LARGE_BYTES = 16 << 20  # A skip of this many bytes measures the rate; a shorter one the fixed part
 
 
@@ -161,9 +158,7 @@ class ResumeCosts:
         due = sorted(due, key=lambda one: (one.polled_at_ms, one.order))[:POLLS_MAX]
         if not due:
             return []
-        answers = attempts_of(
-            self._guard, self._master, RESUMED, [(one.application, one.task) for one in due]
-        )
+        answers = self.attempts_of(RESUMED, [(one.application, one.task) for one in due])
         back: list[tuple[SuspendedTask, TaskAttempt]] = []
         without: list[CameBackWithout] = []
         for one in due:
@@ -178,6 +173,25 @@ class ResumeCosts:
                 back.append((one, row))
         held = self._live.observe(dict.fromkeys(one.application for one, _ in back))
         return [*without, *(self._resumed(one, row, held[one.application]) for one, row in back)]
+
+    def attempts_of(
+        self, purpose: str, wanted: Iterable[tuple[str, str]]
+    ) -> dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]:
+        """Return the attempts at tasks, by application and task; ``purpose``: the guard's."""
+        tasks: dict[str, list[str]] = {}
+        for application, task in wanted:
+            tasks.setdefault(application, []).append(task)
+        answers = values(
+            self._guard.read_each(
+                purpose, lambda name, look: look.each(self._master(name).attempts, tasks[name]), tasks
+            )
+        )
+        found: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem] = {}
+        for name, names in tasks.items():
+            rows = answers[name]
+            for task in names:
+                found[name, task] = rows if isinstance(rows, Problem) else rows.get(task, LATE)
+        return found
 
     def _lost(self, task: SuspendedTask, attempt: TaskAttempt) -> CameBackWithout:
         """Return the fact that saved work is done again; no later attempt counts as resumed by this order."""
@@ -221,46 +235,18 @@ class ResumeCosts:
             del self.suspended[order]
 
 
-RESUMED = "resumed"  # The guard's purpose for reading attempts that may have resumed a task
-
-
-def attempts_of(
-    guard: ApplicationGuard,
-    master: Callable[[str], MasterClient],
-    purpose: str,
-    wanted: Iterable[tuple[str, str]],
-) -> dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]:
-    """Return the attempts at tasks, by application and task."""
-    tasks: dict[str, list[str]] = {}
-    for application, task in wanted:
-        tasks.setdefault(application, []).append(task)
-    answers = values(
-        guard.read_each(purpose, lambda name, look: look.each(master(name).attempts, tasks[name]), tasks)
-    )
-    found: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem] = {}
-    for name, names in tasks.items():
-        rows = answers[name]
-        for task in names:
-            found[name, task] = rows if isinstance(rows, Problem) else rows.get(task, LATE)
-    return found
-
-
 def _returned(
     task: SuspendedTask, rows: Sequence[TaskAttempt]
 ) -> tuple[TaskAttempt | None, TaskAttempt | None]:
-    later = _later(task, rows)
+    number = attempt_number(task.attempt)
+    later = [row for row in rows if attempt_number(row.attempt) > number and row.merged_at_ms > 0]
+    later.sort(key=lambda row: attempt_number(row.attempt))
     lost = next((row for row in later if _started_lower(task, row)), None)
     row = next((row for row in later if _is_back(row)), None)
     if lost is None or row is None:
         return lost, row
     first = attempt_number(lost.attempt) <= attempt_number(row.attempt)
     return (lost, None) if first else (None, row)
-
-
-def _later(task: SuspendedTask, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:
-    number = attempt_number(task.attempt)
-    found = [row for row in rows if attempt_number(row.attempt) > number and row.merged_at_ms > 0]
-    return sorted(found, key=lambda row: attempt_number(row.attempt))
 
 
 def _is_back(attempt: TaskAttempt) -> bool:

@@ -27,7 +27,6 @@ from yarnctl.frameworks.mapreduce.saved_work import TaskOrder
 from yarnctl.frameworks.mapreduce.status_line import Progress, needs_java_counters
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire import views, yarn
-from yarnctl.units import Resources
 
 _LOG = logging.getLogger("yarnctl.attach")
 
@@ -43,12 +42,10 @@ COUNTERS, GROUPS = "org.apache.hadoop.mapreduce.TaskCounter", "REDUCE_INPUT_GROU
 
 
 class TaskPlace(NamedTuple):
-    """The place of an attempt, kept for later orders."""
+    """The application and node of an attempt, kept for later orders."""
 
     application: str
-    container: str
     node: str
-    size: Resources
 
 
 class MasterLook(NamedTuple):
@@ -66,26 +63,21 @@ class MasterLook(NamedTuple):
 class TaskObserver:
     """Observes preemptable jobs; ``places`` by attempt; ``why_not``: the runner's reasons by attempt."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        master: Callable[[str], MasterClient],
-        resume_costs: ResumeCosts,
-    ) -> None:
+    def __init__(self, parts: Parts, master: Callable[[str], MasterClient]) -> None:
         connection = parts.connection
-        self._ineligible, self._live, self._master = parts.reasons, parts.live, master
+        self._ineligible, self._live, self.master = parts.reasons, parts.live, master
         self._guard, self._settings, self._clock = connection.guard, connection.settings, connection.clock
         self.places: dict[str, TaskPlace] = {}
         self.why_not: dict[str, dict[str, str]] = {}
         self._progress: dict[str, Progress] = {}
         self._rates: dict[str, dict[str, float]] = {}
-        self._resume_costs = resume_costs
+        self.resume_costs = ResumeCosts(parts, master)
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
         """Observe jobs; a Problem for one that does not answer."""
         held = self._live.observe(victims)
         counters_max = max(1, self._settings.counters_max // max(1, len(victims)))
-        known = {name: self._resume_costs.maps_finished.get(name, 0) for name in victims}
+        known = {name: self.resume_costs.maps_finished.get(name, 0) for name in victims}
         looks = self._guard.read_each(
             TASKS, lambda name, look: self._look(name, look, known[name], counters_max), victims
         )
@@ -101,7 +93,7 @@ class TaskObserver:
     def _look(
         self, application: str, look: ApplicationLook, maps_finished_at_ms: int, counters_max: int
     ) -> MasterLook | Absent:
-        master, at_ms = self._master(application), self._clock()
+        master, at_ms = self.master(application), self._clock()
         running = self._running(master)
         if isinstance(running, Absent):
             return running
@@ -113,7 +105,7 @@ class TaskObserver:
                 return Absent(str(rows))
             if isinstance(rows, Absent):
                 return rows  # the master stopped answering in the middle
-            has_merged = has_merged or any(map(_merged, rows))
+            has_merged = has_merged or any(row.merged_at_ms > 0 for row in rows)
             attempts[task] = tuple(row for row in rows if row.running)
         if has_merged and not maps_finished_at_ms:  # a job's first reduces waited until its last map finished
             found = master.maps_finished_at_ms()
@@ -140,7 +132,7 @@ class TaskObserver:
             (task, row.attempt)
             for task, rows in attempts.items()
             for row in rows
-            if _merged(row) and needs_java_counters(row, self._progress.get(row.attempt))
+            if row.merged_at_ms > 0 and needs_java_counters(row, self._progress.get(row.attempt))
         ][:counters_max]
         answers = look.each(lambda key: master.attempt_counters(*key), wanted)
         return {
@@ -152,7 +144,7 @@ class TaskObserver:
     def _victim(self, application: str, held: Held, answer: ReadAnswer[MasterLook]) -> Victim:
         look, containers = answer.value, held.containers
         if look.maps_finished_at_ms:
-            self._resume_costs.maps_finished[application] = look.maps_finished_at_ms
+            self.resume_costs.maps_finished[application] = look.maps_finished_at_ms
         for rows in look.attempts.values():
             for row in rows:
                 if row.attempt in look.groups:
@@ -160,9 +152,8 @@ class TaskObserver:
         found: list[TaskView] = []
         for task, rows in look.attempts.items():
             for row in rows:
-                container = containers.get(row.container)
-                if container is not None:
-                    found += self._views(application, task, row, container, look.at_ms)
+                if row.container in containers:
+                    found += self._views(application, task, row, containers[row.container], look.at_ms)
         kept = {one.attempt: self._progress.get(one.attempt) for one in found if not one.checkpointable}
         told = {attempt: progress.why for attempt, progress in kept.items() if progress is not None}
         self.why_not[application] = {attempt: why for attempt, why in told.items() if why}
@@ -173,20 +164,17 @@ class TaskObserver:
     ) -> list[TaskView]:
         """Return an attempt's view, none of a task that runs within its master's container."""
         levers, plain = self._settings.levers, application in self._ineligible
-        if not levers:
-            return [self._view(application, task, attempt, container, now_ms)]
-        if views.kind_of(container) == "am":
+        if levers and views.kind_of(container) == "am":
             return []
-        if not (is_map(attempt.attempt) or plain or attempt.merged_at_ms <= 0):
-            return [self._view(application, task, attempt, container, now_ms)]
-        self._remember(attempt, TaskPlace(application, container.container, container.node, container.size))
-        return [plain_view(attempt, container, self._resume_costs.launch_ms(application), now_ms)]
+        self._remember(attempt, TaskPlace(application, container.node))
+        if levers and (is_map(attempt.attempt) or plain or attempt.merged_at_ms <= 0):
+            return [plain_view(attempt, container, self.resume_costs.launch_ms(application), now_ms)]
+        return [self._view(application, task, attempt, container, now_ms)]
 
     def _view(
         self, application: str, task: str, attempt: TaskAttempt, container: yarn.ContainerRow, now_ms: int
     ) -> TaskView:
         progress = self.note(attempt, now_ms)
-        self._remember(attempt, TaskPlace(application, container.container, container.node, container.size))
         usual = self._usual_rate(task, attempt.attempt, progress)
         reducing = attempt.phase == "reduce"
         return TaskView(
@@ -196,7 +184,7 @@ class TaskObserver:
             size=container.size,
             kind="reduce",
             remaining_ms=progress.remaining_ms(attempt, now_ms, usual) if reducing else -1,
-            resume_cost_ms=self._resume_costs.cost_ms(application, attempt, progress.done_bytes),
+            resume_cost_ms=self.resume_costs.cost_ms(application, attempt, progress.done_bytes),
             since_ms=progress.since_ms or max(0, attempt.merged_at_ms) or attempt.started_at_ms,
             generation=progress.generation,
             checkpointable=reducing and progress.checkpointable,
@@ -208,9 +196,7 @@ class TaskObserver:
 
         The reason why it cannot be suspended is logged once for each attempt: the job's owner can write it.
         """
-        progress = self._progress.get(attempt.attempt)
-        if progress is None:
-            progress = self._progress[attempt.attempt] = Progress()
+        progress = self._progress.setdefault(attempt.attempt, Progress())
         said = progress.why
         progress.apply(attempt, now_ms)
         if progress.why and not said:
@@ -240,16 +226,12 @@ class TaskObserver:
     def drop(self, applications: Iterable[str]) -> None:
         """Drop the attempts of applications that have ended."""
         gone = set(applications)
-        self._resume_costs.drop(gone)
+        self.resume_costs.drop(gone)
         for application in gone:
             self.why_not.pop(application, None)
         for name in [one for one, place in self.places.items() if place.application in gone]:
             del self.places[name]
             self._progress.pop(name, None)
-
-
-def _merged(attempt: TaskAttempt) -> bool:
-    return attempt.merged_at_ms > 0
 
 
 def is_map(attempt: str) -> bool:

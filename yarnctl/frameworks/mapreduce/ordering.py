@@ -48,7 +48,6 @@ from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.frameworks.framework import Parts
 from yarnctl.frameworks.mapreduce.consent import Eligibility, EligibilityReader
-from yarnctl.frameworks.mapreduce.cost import ResumeCosts
 from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.mapreduce.observing import TaskObserver, is_map
 from yarnctl.frameworks.mapreduce.rest import KIND, TaskAttempt
@@ -71,7 +70,6 @@ class TaskOrders:
     def __init__(
         self,
         parts: Parts,
-        master: Callable[[str], MasterClient],
         eligibility: EligibilityReader,
         tasks: TaskObserver,
         tracking: TaskTracking,
@@ -79,8 +77,8 @@ class TaskOrders:
         connection = parts.connection
         self._manager, self._guard, self._hdfs = connection.manager, connection.guard, connection.hdfs
         self._settings, self._clock = connection.settings, connection.clock
-        self._permission = parts.permission
-        self._master, self._eligibility, self._tasks, self._tracking = master, eligibility, tasks, tracking
+        self._permission, self._root = parts.permission, connection.settings.requests_root.rstrip("/")
+        self._eligibility, self._tasks, self._tracking = eligibility, tasks, tracking
 
     def is_name(self, application: str, name: str) -> bool:
         """Return whether a name is that of an attempt of an application; maps count with levers only."""
@@ -157,10 +155,6 @@ class TaskOrders:
 
     def _request(self, tracked: TaskOrder) -> str:
         return f"{self._root}/{request_name(tracked.task, tracked.name)}"
-
-    @property
-    def _root(self) -> str:
-        return self._settings.requests_root.rstrip("/")
 
     def _folder(self, tracked: TaskOrder) -> str:
         return f"{self._root}/{tracked.task.job}/{tracked.task.attempt}"
@@ -250,7 +244,7 @@ class TaskOrders:
         rows = self._guard.read(
             tracked.application,
             f"order {tracked.task.task}",
-            lambda name, _: self._master(name).attempts(tracked.task.task),
+            lambda name, _: self._tasks.master(name).attempts(tracked.task.task),
         )
         if isinstance(rows, Absent | Problem):
             return later(action, unread(rows))
@@ -281,7 +275,7 @@ class TaskOrders:
             word = self._guard.change(
                 tracked.application,
                 f"kill {tracked.attempt}",
-                lambda: self._master(tracked.application).kill(tracked.task.task, tracked.attempt),
+                lambda: self._tasks.master(tracked.application).kill(tracked.task.task, tracked.attempt),
             )
         except Uncertain:
             raise
@@ -305,10 +299,9 @@ class MapReduce:
     def connect(self, parts: Parts) -> Connected:
         """Return the framework on one cluster; its tasks save their work."""
         reader = EligibilityReader(parts.connection, self._master, parts.reasons)
-        costs = ResumeCosts(parts, self._master)
-        tasks = TaskObserver(parts, self._master, costs)
-        tracking = TaskTracking(parts, self._master, reader, tasks, costs)
-        orders = TaskOrders(parts, self._master, reader, tasks, tracking)
+        tasks = TaskObserver(parts, self._master)
+        tracking = TaskTracking(parts, reader, tasks)
+        orders = TaskOrders(parts, reader, tasks, tracking)
         return Connected(reader, tasks, orders, {}, tracking, TaskOrder)
 
 

@@ -26,22 +26,6 @@ SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
 Phase = Literal["new", "shuffle", "sort", "reduce", "over"]
 
 
-class JobRow(msgspec.Struct, frozen=True):
-    """GET /jobs: the job of an application. ``uberized``: its tasks run inside the master."""
-
-    job: Name = field(name="id")
-    name: str = ""
-    user: str = ""
-    queue: str = ""
-    state: Name = ""
-    started_at_ms: InstantMs = field(name="startTime", default=0)
-    finished_at_ms: InstantMs = field(name="finishTime", default=0)
-    maps_total: Count = field(name="mapsTotal", default=0)
-    reduces_total: Count = field(name="reducesTotal", default=0)
-    reduces_completed: Count = field(name="reducesCompleted", default=0)
-    uberized: bool = False
-
-
 class EndedJob(msgspec.Struct, frozen=True):
     """GET /jobs and /jobs/{job} of the history server: a job that has ended.
 
@@ -146,7 +130,6 @@ class AttemptCounters(msgspec.Struct, frozen=True):
     groups: tuple[CounterGroup, ...] = field(name="taskAttemptCounterGroup", default=())
 
 
-JOBS = ListDecoder(JobRow, "jobs", "job", owned=True)
 ENDED_JOBS = ListDecoder(EndedJob, "jobs", "job", owned=True, skips=True)
 ENDED_JOB = OneDecoder(EndedJob, "job", owned=True)
 TASKS = ListDecoder(Task, "tasks", "task", owned=True)

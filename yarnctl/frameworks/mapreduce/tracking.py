@@ -7,7 +7,7 @@ can be higher. ``TaskOrder.manifest_generation`` keeps the real one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
 from yarnctl.attach.connection.application_guard import LateAnswer
@@ -20,8 +20,6 @@ from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, RunnerSays
 from yarnctl.frameworks.framework import Parts
 from yarnctl.frameworks.mapreduce.consent import Eligibility, EligibilityReader
-from yarnctl.frameworks.mapreduce.cost import ResumeCosts, attempts_of
-from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.mapreduce.observing import TaskObserver
 from yarnctl.frameworks.mapreduce.saved_work import (
     UNCHANGED,
@@ -44,18 +42,10 @@ UNDER_ORDER = "attempts"  # The guard's purpose for reading attempts under order
 class TaskTracking:
     """The tasks under order, and those that have left and not resumed yet."""
 
-    def __init__(
-        self,
-        parts: Parts,
-        master: Callable[[str], MasterClient],
-        eligibility: EligibilityReader,
-        tasks: TaskObserver,
-        resume_costs: ResumeCosts,
-    ) -> None:
+    def __init__(self, parts: Parts, eligibility: EligibilityReader, tasks: TaskObserver) -> None:
         connection = parts.connection
-        self._calls, self._guard, self._master = connection.calls, connection.guard, master
-        self._settings, self._clock = connection.settings, connection.clock
-        self._eligibility, self._tasks, self.resume_costs = eligibility, tasks, resume_costs
+        self._calls, self._settings, self._clock = connection.calls, connection.settings, connection.clock
+        self._eligibility, self._tasks, self.resume_costs = eligibility, tasks, tasks.resume_costs
 
     def poll(self, running: Sequence[TrackedOrder], seen: Mapping[str, Held | Problem]) -> list[Fact]:
         """Return the facts about saved work since the last poll; ``seen``: live containers."""
@@ -66,15 +56,10 @@ class TaskTracking:
     def left(self, tracked: TrackedOrder) -> None:
         """Measure the cost of a task that has been suspended, until it has resumed."""
         if isinstance(tracked, TaskOrder) and tracked.verb == "suspend":
-            leave_ms = tracked.ended_seen_at_ms - tracked.ordered_at_ms
+            leave_ms, saved = tracked.ended_seen_at_ms - tracked.ordered_at_ms, tracked.manifest_generation
+            task = tracked.task.task
             self.resume_costs.began(
-                tracked.order,
-                tracked.application,
-                tracked.task.task,
-                tracked.attempt,
-                leave_ms,
-                tracked.row,
-                tracked.manifest_generation,
+                tracked.order, tracked.application, task, tracked.attempt, leave_ms, tracked.row, saved
             )
 
     def resumed(self) -> Sequence[Fact]:
@@ -107,9 +92,8 @@ class TaskTracking:
         return late or gone or bool(tracked.released_at_ms or tracked.killed_at_ms)
 
     def _poll_attempts(self, due: Sequence[TaskOrder]) -> None:
-        answers = attempts_of(
-            self._guard, self._master, UNDER_ORDER, [(one.application, one.task.task) for one in due]
-        )
+        wanted = [(one.application, one.task.task) for one in due]
+        answers = self.resume_costs.attempts_of(UNDER_ORDER, wanted)
         now_ms = self._clock()
         for one in due:
             rows = answers[(one.application, one.task.task)]
