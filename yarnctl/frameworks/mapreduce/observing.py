@@ -23,7 +23,7 @@ from yarnctl.frameworks.framework import Parts
 from yarnctl.frameworks.mapreduce.cost import ResumeCosts
 from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.mapreduce.rest import Task, TaskAttempt
-from yarnctl.frameworks.mapreduce.saved_work import TaskOrder
+from yarnctl.frameworks.mapreduce.saved_work import TrackedTask
 from yarnctl.frameworks.mapreduce.status_line import Progress, needs_java_counters
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire import views, yarn
@@ -85,7 +85,7 @@ class TaskObserver:
 
     def remove_reasons(self, wanted: Sequence[TrackedOrder]) -> dict[str, RemoveReason]:
         """Return order -> how its attempt ended, by the last answer of its master about it."""
-        rows = {one.order: one.row if isinstance(one, TaskOrder) else None for one in wanted}
+        rows = {one.order: one.row if isinstance(one, TrackedTask) else None for one in wanted}
         return {order: ENDED.get("" if row is None else row.state) for order, row in rows.items()}
 
     # --- one master, in a thread of the guard ---------------------------------------------------------

@@ -51,7 +51,7 @@ from yarnctl.frameworks.mapreduce.consent import Eligibility, EligibilityReader
 from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.mapreduce.observing import TaskObserver, is_map
 from yarnctl.frameworks.mapreduce.rest import KIND, TaskAttempt
-from yarnctl.frameworks.mapreduce.saved_work import UNCHANGED, TaskOrder, is_ordered, safe_manifest, task_of
+from yarnctl.frameworks.mapreduce.saved_work import UNCHANGED, TrackedTask, is_ordered, safe_manifest, task_of
 from yarnctl.frameworks.mapreduce.status_line import WORKING, Status, parse
 from yarnctl.frameworks.mapreduce.tracking import TaskTracking
 from yarnctl.hadoop.http.answers import ExistsAlready, Rejected, Uncertain
@@ -86,7 +86,7 @@ class TaskOrders:
 
     def perform(self, action: OrderAction, tracked: TrackedOrder) -> Outcome:
         """Perform an action on an attempt, once."""
-        if not isinstance(tracked, TaskOrder) or (is_map(tracked.attempt) and not isinstance(action, Kill)):
+        if not isinstance(tracked, TrackedTask) or (is_map(tracked.attempt) and not isinstance(action, Kill)):
             return Refused(foreign(action))
         if not tracked.node and tracked.attempt in self._tasks.places:
             tracked.node = self._tasks.places[tracked.attempt].node
@@ -102,7 +102,7 @@ class TaskOrders:
             case _:
                 return Refused(foreign(action))
 
-    def _suspend(self, tracked: TaskOrder) -> Outcome:
+    def _suspend(self, tracked: TrackedTask) -> Outcome:
         if self._hdfs is None:
             return Withheld(NoHdfs())
         if unseen := self._cannot_see(tracked):
@@ -112,7 +112,7 @@ class TaskOrders:
         self._notify_runner(tracked)
         return Accepted()
 
-    def _ask(self, hdfs: WebHdfs, tracked: TaskOrder) -> None:
+    def _ask(self, hdfs: WebHdfs, tracked: TrackedTask) -> None:
         """Write the request; if HDFS cannot be written now, block all requests for a while."""
         try:
             self._write_request(hdfs, tracked)
@@ -121,7 +121,7 @@ class TaskOrders:
             raise
         self._permission.store_works()
 
-    def _cannot_see(self, tracked: TaskOrder) -> CheckpointUnseen | None:
+    def _cannot_see(self, tracked: TrackedTask) -> CheckpointUnseen | None:
         """Return why the attempt's checkpoints cannot be read (then write no request); None: they can."""
         place = self._eligibility.store_of(tracked.application)
         try:
@@ -134,7 +134,7 @@ class TaskOrders:
             return why
         return None
 
-    def _write_request(self, hdfs: WebHdfs, tracked: TaskOrder) -> None:
+    def _write_request(self, hdfs: WebHdfs, tracked: TrackedTask) -> None:
         """Write a temporary file and rename it, so that half a request is never read."""
         data = canonical(
             {
@@ -153,20 +153,20 @@ class TaskOrders:
         except ExistsAlready:
             hdfs.delete(beside)
 
-    def _request(self, tracked: TaskOrder) -> str:
+    def _request(self, tracked: TrackedTask) -> str:
         return f"{self._root}/{request_name(tracked.task, tracked.name)}"
 
-    def _folder(self, tracked: TaskOrder) -> str:
+    def _folder(self, tracked: TrackedTask) -> str:
         return f"{self._root}/{tracked.task.job}/{tracked.task.attempt}"
 
-    def _notify_runner(self, tracked: TaskOrder) -> None:
+    def _notify_runner(self, tracked: TrackedTask) -> None:
         """Send the runner a signal to read its requests; its effect is observed elsewhere."""
         try:
             self._manager.signal(tracked.container, "OUTPUT_THREAD_DUMP")
         except YarnctlError as problem:
             tracked.note = f"the signal to the task runner failed: {problem}"
 
-    def _withdraw(self, tracked: TaskOrder) -> Outcome:
+    def _withdraw(self, tracked: TrackedTask) -> Outcome:
         if self._hdfs is None:
             return Refused(NeverSent())
         if tracked.released_at_ms:
@@ -181,7 +181,7 @@ class TaskOrders:
         self._notify_runner(tracked)
         return Accepted()
 
-    def _release(self, tracked: TaskOrder, release: Release) -> Outcome:
+    def _release(self, tracked: TrackedTask, release: Release) -> Outcome:
         if tracked.verb != "suspend":
             return Refused(NoSuchOrder())
         row = self._attempt(tracked, release)
@@ -198,9 +198,9 @@ class TaskOrders:
 
     def _unsafe(
         self,
-        tracked: TaskOrder,
+        tracked: TrackedTask,
         release: Release,
-        row: TaskAttempt,
+        attempt: TaskAttempt,
         store: CheckpointStore,
         eligibility: Eligibility,
     ) -> Outcome | None:
@@ -210,7 +210,7 @@ class TaskOrders:
         is_known = tracked.manifest_generation == manifest.generation > 0
         if not (is_ordered(manifest, tracked.task, tracked.name) or is_known):
             return Refused(ManifestOfAnother(manifest.generation))
-        status = parse(row.status)
+        status = parse(attempt.status)
         if status is not None and _has_resumed_in_place(status, manifest, tracked):
             return Refused(GoneOn())
         if self._is_over(tracked, eligibility):
@@ -221,12 +221,12 @@ class TaskOrders:
             return later(release, NotHoldingYet())
         return None
 
-    def _is_over(self, tracked: TaskOrder, eligibility: Eligibility) -> bool:
+    def _is_over(self, tracked: TrackedTask, eligibility: Eligibility) -> bool:
         """Return whether an attempt's release wait has expired or is about to."""
         left_ms = tracked.release_wait_from_ms + eligibility.release_wait_ms - self._clock()
         return left_ms < min(self._settings.release_wait_margin_ms, eligibility.release_wait_ms // 2)
 
-    def _kill(self, tracked: TaskOrder, kill: Kill) -> Outcome:
+    def _kill(self, tracked: TrackedTask, kill: Kill) -> Outcome:
         if self._settings.levers and tracked.verb != "kill":
             return Refused(KillNotAllowed())
         row = self._attempt(tracked, kill)
@@ -239,7 +239,7 @@ class TaskOrders:
             return Refused(BegunMeanwhile())
         return self._end(tracked, "killed_at_ms", kill, None)
 
-    def _attempt(self, tracked: TaskOrder, action: Action) -> TaskAttempt | Outcome:
+    def _attempt(self, tracked: TrackedTask, action: Action) -> TaskAttempt | Outcome:
         """Read the attempt again and require that it runs in the order's container."""
         rows = self._guard.read(
             tracked.application,
@@ -257,7 +257,7 @@ class TaskOrders:
         return row
 
     def _end(
-        self, tracked: TaskOrder, instant: str, action: Action, eligibility: Eligibility | None
+        self, tracked: TrackedTask, instant: str, action: Action, eligibility: Eligibility | None
     ) -> Outcome:
         """Let the master end the attempt. An uncertain answer counts as possibly done.
 
@@ -302,10 +302,10 @@ class MapReduce:
         tasks = TaskObserver(parts, self._master)
         tracking = TaskTracking(parts, reader, tasks)
         orders = TaskOrders(parts, reader, tasks, tracking)
-        return Connected(reader, tasks, orders, {}, tracking, TaskOrder)
+        return Connected(reader, tasks, orders, {}, tracking, TrackedTask)
 
 
-def _has_resumed_in_place(status: Status, manifest: Manifest, tracked: TaskOrder) -> bool:
+def _has_resumed_in_place(status: Status, manifest: Manifest, tracked: TrackedTask) -> bool:
     """Return whether a status line shows work that is in no checkpoint.
 
     The line may be old, but the number of groups never decreases. Right after "unchanged" an older line of

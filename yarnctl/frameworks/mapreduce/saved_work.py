@@ -40,7 +40,7 @@ def task_of(application: str, attempt: str, kinds: str = "r") -> TaskId | None:
     return TaskId(f"job_{match[1]}", f"task_{match[1]}_{match[2]}_{match[3]}", attempt)
 
 
-class TaskOrder(TrackedOrder):
+class TrackedTask(TrackedOrder):
     """One order to a task, and what has been seen of its work. Times in ms of the port's clock, 0: not yet.
 
     ``absent_at_ms``: the start of the last poll that found nothing; ``release_wait_from_ms``: the earliest

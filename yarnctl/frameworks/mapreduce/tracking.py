@@ -2,7 +2,7 @@
 
 A manifest is reported only if the task's next attempt would resume from it (``saved_work``). The reported
 generation is never above the requested one: a broken upload may use numbers up, so the runner's own number
-can be higher. ``TaskOrder.manifest_generation`` keeps the real one.
+can be higher. ``TrackedTask.manifest_generation`` keeps the real one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from yarnctl.frameworks.mapreduce.consent import Eligibility, EligibilityReader
 from yarnctl.frameworks.mapreduce.observing import TaskObserver
 from yarnctl.frameworks.mapreduce.saved_work import (
     UNCHANGED,
-    TaskOrder,
+    TrackedTask,
     answer_name,
     is_ordered,
     manifests_of,
@@ -49,13 +49,13 @@ class TaskTracking:
 
     def poll(self, running: Sequence[TrackedOrder], seen: Mapping[str, Held | Problem]) -> list[Fact]:
         """Return the facts about saved work since the last poll; ``seen``: live containers."""
-        mine = [one for one in running if isinstance(one, TaskOrder)]
+        mine = [one for one in running if isinstance(one, TrackedTask)]
         self._poll_attempts([one for one in mine if self._is_due(one, seen)])
         return self._store_facts(mine)
 
     def left(self, tracked: TrackedOrder) -> None:
         """Measure the cost of a task that has been suspended, until it has resumed."""
-        if isinstance(tracked, TaskOrder) and tracked.verb == "suspend":
+        if isinstance(tracked, TrackedTask) and tracked.verb == "suspend":
             leave_ms, saved = tracked.ended_seen_at_ms - tracked.ordered_at_ms, tracked.manifest_generation
             task = tracked.task.task
             self.resume_costs.began(
@@ -85,13 +85,13 @@ class TaskTracking:
         """Drop applications that have ended."""
         self._tasks.drop(applications)
 
-    def _is_due(self, tracked: TaskOrder, seen: Mapping[str, Held | Problem]) -> bool:
+    def _is_due(self, tracked: TrackedTask, seen: Mapping[str, Held | Problem]) -> bool:
         held = seen.get(tracked.application)
         gone = isinstance(held, Held) and tracked.container not in held.containers
         late = self._clock() - tracked.polled_at_ms >= self._settings.attempt_poll_ms
         return late or gone or bool(tracked.released_at_ms or tracked.killed_at_ms)
 
-    def _poll_attempts(self, due: Sequence[TaskOrder]) -> None:
+    def _poll_attempts(self, due: Sequence[TrackedTask]) -> None:
         wanted = [(one.application, one.task.task) for one in due]
         answers = self.resume_costs.attempts_of(UNDER_ORDER, wanted)
         now_ms = self._clock()
@@ -106,7 +106,7 @@ class TaskTracking:
             if one.row is not None:
                 self._tasks.note(one.row, now_ms)
 
-    def _store_facts(self, running: Sequence[TaskOrder]) -> list[Fact]:
+    def _store_facts(self, running: Sequence[TrackedTask]) -> list[Fact]:
         waiting = [one for one in running if one.verb == "suspend" and not one.manifest_at_ms]
         by_order = {one.order: one for one in waiting}
         found = self._calls.each(lambda order: self._poll_one(by_order[order]), by_order)
@@ -129,14 +129,14 @@ class TaskTracking:
                     facts.append(UploadProgressed(one.order, now_ms))
         return facts
 
-    def find_manifest(self, tracked: TaskOrder) -> None:
+    def find_manifest(self, tracked: TrackedTask) -> None:
         """Search for the manifest of an order, if none has been seen; raises as the store does."""
         manifest = None if tracked.manifest_at_ms else self._poll_one(tracked)[0]
         if manifest is not None:
             self._note_manifest(tracked, manifest, self._clock())
 
     @staticmethod
-    def _note_manifest(tracked: TaskOrder, manifest: Manifest, now_ms: int) -> None:
+    def _note_manifest(tracked: TrackedTask, manifest: Manifest, now_ms: int) -> None:
         """Note a manifest, and the earliest start of its attempt's release wait.
 
         The port's clock bounds it by the last poll without the manifest. After a restart or a long outage of
@@ -150,7 +150,7 @@ class TaskTracking:
         )
         tracked.release_wait_from_ms = tracked.absent_at_ms or min(now_ms, created_at_ms)
 
-    def _poll_one(self, tracked: TaskOrder) -> tuple[Manifest | None, tuple[object, ...]]:
+    def _poll_one(self, tracked: TrackedTask) -> tuple[Manifest | None, tuple[object, ...]]:
         began_ms = self._clock()
         status = parse(tracked.row.status) if tracked.row is not None else None
         phase = status.phase if status is not None and status.phase in SAVING else ""
@@ -170,7 +170,7 @@ class TaskTracking:
 
     def _manifest(
         self,
-        tracked: TaskOrder,
+        tracked: TrackedTask,
         store: CheckpointStore,
         eligibility: Eligibility,
         entries: Sequence[Entry],
@@ -191,7 +191,7 @@ class TaskTracking:
         return None
 
     def _answered(
-        self, tracked: TaskOrder, store: CheckpointStore, eligibility: Eligibility, entries: Sequence[Entry]
+        self, tracked: TrackedTask, store: CheckpointStore, eligibility: Eligibility, entries: Sequence[Entry]
     ) -> Manifest | None:
         """Return an older manifest that the runner declared valid for this order; None for other answers."""
         answer = read_answer(store, tracked.task, tracked.name, entries, eligibility)
