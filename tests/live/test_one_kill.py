@@ -6,15 +6,16 @@ import pytest
 
 from tests.live.one_kill import files_entered
 
-MOST_FILES = 64
+MOST_FILES = 65
 """55; the rows of a snapshot in a run whose last look was told as a difference; three for queues by name (the
 rule, what names stand for on this cluster, its use at the start), two for the guard around what applications
 answer, one for what executors that left long ago get back without the mix; one reader of settings for all
-frameworks, one for the reasons why applications wait."""
+frameworks, one for the reasons why applications wait; a framework's orders beside what is common to all."""
 THROUGH = (
     "yarnctl/deciding/controller.py",
     "yarnctl/attach/eligibility/permission.py",
     "yarnctl/attach/orders/performing.py",
+    "yarnctl/frameworks/mapreduce/ordering.py",
     "yarnctl/frameworks/mapreduce/master.py",
 )
 """What no trace of a kill can leave out: the decision, the permission check, the request."""

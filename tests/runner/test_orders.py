@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.runner.running import SUM, Job, python, withdraw_request, write_request
-from yarnctl.attach.observing.status_line import parse
+from yarnctl.frameworks.mapreduce.status_line import parse
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, TaskId, read_request
 from yarnctl.task_runner.runner.protocol.stores import Unusable
 

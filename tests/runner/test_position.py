@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.runner.running import SUM, Job, grouped, python
-from yarnctl.attach.observing.status_line import Status, parse
+from yarnctl.frameworks.mapreduce.status_line import Status, parse
 
 DATA = grouped(60, 5)
 

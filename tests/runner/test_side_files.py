@@ -8,7 +8,7 @@ import pytest
 
 from tests.runner.namenode import Server
 from tests.runner.running import Job, grouped, python
-from yarnctl.attach.observing.status_line import parse
+from yarnctl.frameworks.mapreduce.status_line import parse
 from yarnctl.task_runner.runner.protocol.job_conf import Conf
 from yarnctl.task_runner.runner.protocol.stores import LocalStore, Unusable
 from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore

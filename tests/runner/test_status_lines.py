@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.runner.running import Job, grouped, python
-from yarnctl.attach.observing.status_line import Status, parse
+from yarnctl.frameworks.mapreduce.status_line import Status, parse
 
 TELLING = """
 import sys

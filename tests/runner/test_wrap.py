@@ -13,8 +13,8 @@ import pytest
 
 from tests.runner.running import SUM, grouped, python
 from yarnctl.attach.connection.connection import Attachment
-from yarnctl.attach.eligibility.job_rules import Eligibility, judge
 from yarnctl.errors import BadInput
+from yarnctl.frameworks.mapreduce.consent import Eligibility, judge
 from yarnctl.task_runner import wrapping
 from yarnctl.task_runner.shipped import RUNNER
 from yarnctl.task_runner.verifying import verify

@@ -33,6 +33,7 @@ from tests.soak.hostile_world import (
 from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.model import Observation, ObservationRequest, TaskView
+from yarnctl.frameworks.mapreduce.rest import KIND
 
 EACH = 200
 """Looks with one cluster and one port; then both are made anew."""
@@ -113,8 +114,7 @@ class Play:
         """Look once, and give orders now and then; return what escaped."""
         self.cluster.now_ms += self.draw.choice((250, 1000, 6000))
         if self.draw.randrange(10) == 0:  # settings are read only once of an application
-            readers: list[Any] = [self.port._eligibility, *self.port._readers.values()]
-            for reader in readers:
+            for reader in self.port._readers.of_kind.values():
                 reader.drop([self.draw.choice(KINDS)])
         self.silent.begin([name for name in KINDS if self.draw.randrange(SILENT_EVERY) == 0])
         opened = tuple(self.port._tracking.orders)[-20:] if number % POLLED_EVERY == 0 else ()
@@ -147,7 +147,7 @@ class Play:
 
     def _resume(self, number: int) -> None:
         """Let a task of the hostile job count as suspended: it is polled until it has resumed."""
-        costs, now_ms = self.port._resume_costs, self.cluster.now_ms
+        costs, now_ms = self.port._connected[KIND].saved_work.resume_costs, self.cluster.now_ms
         task, rows = next(iter(self.cluster.apps[KINDS[2]].tasks.items()))
         costs.began(f"r-{number}", KINDS[2], task, rows[0]["id"], -1, None, 1)
         costs.suspended[f"r-{number}"].polled_at_ms = now_ms - 60_000

@@ -39,6 +39,8 @@ from yarnctl.daemon.loop import LOCK_EVERY_MS
 from yarnctl.daemon.running import clock_ms
 from yarnctl.deciding.model import Action, ObservationRequest, Suspend, TaskView
 from yarnctl.frameworks.mapreduce.master import MasterClient
+from yarnctl.frameworks.mapreduce.ordering import MapReduce
+from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.session import CallLimits
@@ -152,11 +154,13 @@ def port_to(cluster: Address, applications: Address, store: WebHdfs) -> Attached
     limits = loop_limits(CallLimits())
     theirs = msgspec.structs.replace(limits, answer_bytes=MASTER_BYTES)
     near, far = (Transport([each.manager], Identity("yarnctl"), theirs) for each in (cluster, applications))
+
+    jobs = MapReduce(far)
+    jobs._master = lambda name: MasterClient(near if name == HONEST else far, name)
     told = Attachment(enforce=True, levers=True, stable_observations=1, name_nodes=(cluster.store,))
     return AttachedPort(
         ResourceManager(Transport([cluster.manager], Identity("yarnctl"), limits)),
-        lambda name: MasterClient(near if name == HONEST else far, name), store, told, clock_ms,
-        frameworks=all_frameworks(far),
+        store, told, clock_ms, all_frameworks(far) | {KIND: jobs},
     )  # fmt: skip
 
 

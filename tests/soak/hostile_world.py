@@ -20,7 +20,6 @@ from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import MASTER_BYTES, AttachedPort
 from yarnctl.deciding.model import Action, Drain, Grow, Kill, Release, Suspend, TaskView, Withdraw
-from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.http.answers import HttpAnswer, judge
 from yarnctl.hadoop.http.auth import Identity
@@ -272,7 +271,7 @@ def direct_port(cluster: HostileCluster, **settings: Any) -> AttachedPort:
     told: dict[str, Any] = {"name_nodes": (store,), "enforce": True, "stable_observations": 1, "levers": True}
     told |= {"look_ms": 60_000, "look_wait_ms": 60_000, "order_wait_ms": 60_000} | settings
     return AttachedPort(
-        ResourceManager(transport), lambda name: MasterClient(transport, name),
+        ResourceManager(transport),
         WebHdfs([store], Identity("yarnctl"), far, bulk_limits=far),
         Attachment(**told), lambda: cluster.now_ms,
         frameworks=all_frameworks(transport),

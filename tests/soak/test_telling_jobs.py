@@ -13,7 +13,6 @@ import pytest
 
 from tests.soak.rig import LiveCluster, Seen, clock_ms, live_cluster, wait_until
 from tests.soak.workloads import WORKLOADS, job_of, write_input
-from yarnctl.attach.observing.status_line import parse
 from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.model import (
     Accepted,
@@ -23,6 +22,7 @@ from yarnctl.deciding.model import (
     Release,
     Suspend,
 )
+from yarnctl.frameworks.mapreduce.status_line import parse
 
 pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("telling jobs")]
 

@@ -14,22 +14,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from yarnctl.attach.connection.application_guard import LateAnswer
+from yarnctl.attach.connection.application_rows import kind_of
 from yarnctl.attach.connection.calls import Problem, attempt, fault_text
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.connection.web_proxy import WebProxy
-from yarnctl.attach.eligibility.job_reader import EligibilityReader
 from yarnctl.attach.eligibility.permission import Permission
-from yarnctl.attach.eligibility.settings_reader import ExecutorReader
-from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers, Queues
+from yarnctl.attach.eligibility.settings_reader import Readers
+from yarnctl.attach.observing.cluster_state import (
+    ClusterObserver,
+    FirstAsksOf,
+    LiveContainers,
+    PredictedDemand,
+    Queues,
+)
 from yarnctl.attach.observing.held_time import HeldTimes
-from yarnctl.attach.observing.resume_cost import ResumeCosts
-from yarnctl.attach.observing.task_state import FirstAsksOf, PredictedDemand, TaskObserver, Unmodelled
-from yarnctl.attach.observing.victims import LeavingObserver, ObservedVictim
+from yarnctl.attach.observing.victims import ObservedVictim, Unmodelled, Victim
+from yarnctl.attach.orders.connected import Connected, LeavingObserver, SavedWork
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.polled_applications import PolledApplications
 from yarnctl.attach.orders.reversible import ApplicationPriority, QueueMaximum
-from yarnctl.attach.orders.saved_work import task_of
 from yarnctl.attach.orders.tracking import OrderTracking
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import (
@@ -45,12 +49,11 @@ from yarnctl.deciding.model import (
     TaskView,
 )
 from yarnctl.deciding.order import Order
-from yarnctl.deciding.reasons.eligibility import EligibilityReason, RunnerSays
+from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ClusterFault, ManagerSettling, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import YarnctlError
-from yarnctl.frameworks.framework import Connected, Framework, Parts
-from yarnctl.frameworks.mapreduce.master import MasterClient
+from yarnctl.frameworks.framework import Framework, Parts
 from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
@@ -62,8 +65,6 @@ from yarnctl.loop import ClusterIdentity
 from yarnctl.restoring.change_file import ChangeFiles
 from yarnctl.restoring.restorer import Restorer, ReversibleSetting
 
-NO_FRAMEWORKS: Mapping[str, Framework] = {}
-
 REJOINING_MS = 60_000
 """How long nodes may take to register with a ResourceManager that was started anew: they retry every 30 s."""
 
@@ -71,9 +72,9 @@ REJOINING_MS = 60_000
 class AttachedPort:
     """A ClusterPort onto one cluster. ``clock`` returns ms since the epoch.
 
-    ``master`` makes the client of an application's master. ``hdfs`` None: no task can be suspended.
+    ``hdfs`` None: no task can be suspended. ``frameworks``, by kind: those whose containers can leave by an
+    order (``frameworks/registry``).
     ``first_asks`` predicts the demand of starting jobs (at most ``Attachment.predicted_max`` containers).
-    ``frameworks``, by kind: those whose containers can leave by an order (``frameworks/registry``).
     ``web_proxy`` keeps the clients of masters at its address (None: their address does not change).
     ``queues``: the host's resolved queue names (None: those of the settings, resolved here).
     """
@@ -81,63 +82,44 @@ class AttachedPort:
     def __init__(
         self,
         manager: ResourceManager,
-        master: Callable[[str], MasterClient],
         hdfs: WebHdfs | None,
         attachment: Attachment,
         clock: Callable[[], int],
+        frameworks: Mapping[str, Framework],
         first_asks: FirstAsksOf = lambda _: (),
-        frameworks: Mapping[str, Framework] = NO_FRAMEWORKS,
         web_proxy: WebProxy | None = None,
         queues: QueueNames | None = None,
     ) -> None:
         self.attachment = attachment
         self._web_proxy = web_proxy
-        self._connection = connection = Connection(manager, master, hdfs, attachment, clock, queues)
+        self._connection = connection = Connection(manager, hdfs, attachment, clock, queues)
         self._observer = ClusterObserver(connection)
         self._predicted = PredictedDemand(connection, first_asks)
         self._live = LiveContainers(connection)
         self._unmodelled = Unmodelled(self._live)
-        # Without levers no driver is read, but executors that an earlier daemon drained are restored.
-        self._eligibility = EligibilityReader(
-            connection, frozenset(frameworks) if attachment.levers else frozenset()
-        )
-        self._readers = {
-            kind: ExecutorReader(connection, kind, each.consent(attachment), self._eligibility.reasons)
-            for kind, each in frameworks.items()
-        }
-        self._resume_costs = ResumeCosts(connection, self._live)
-        self._tasks = TaskObserver(connection, self._live, self._resume_costs, self._eligibility.reasons)
+        self._readers = readers = Readers(connection)
         self._held = HeldTimes(attachment, connection.queues) if attachment.levers else None
         self._connected: dict[str, Connected] = {}
         self._tracking = OrderTracking(
-            connection,
-            self._live,
-            self._tasks,
-            self._resume_costs,
-            self._eligibility,
-            lambda name: self._observer_of(self._kind_of(name)),
-            lambda application, name: any(each.is_name(application, name) for each in frameworks.values()),
+            connection, self._live, self._connected, lambda name: self._observer_of(self._kind_of(name))
         )
         self._polled = PolledApplications(connection, self._live, self._tracking)
-        self.permission = Permission(connection, self._eligibility, self._readers)
+        self.permission = Permission(connection, readers)
         self.queue_settings = Queues(connection)
         reversible: dict[ChangeKind, ReversibleSetting] = {"queue": QueueMaximum(connection)}
         reversible["priority"] = ApplicationPriority(connection)
         files = None if hdfs is None else ChangeFiles(hdfs, LOCK_PATH, attachment.instance or "port")
         self.restorer = restorer = Restorer(files, reversible, self.perform, clock)
+        are_leaving = self._tracking.are_leaving
+        parts = Parts(connection, self._live, readers.reasons, self.permission, restorer, are_leaving)
         for kind, framework in frameworks.items():
-            reader, are_leaving = self._readers[kind], self._tracking.are_leaving
-            parts = Parts(connection, self._live, reader, self.permission, restorer, are_leaving)
             self._connected[kind] = found = framework.connect(parts)
             reversible.update(found.settings)
+            # Without levers no driver is read, but executors that an earlier daemon drained are restored.
+            if attachment.levers or "drain" not in found.reader.verbs:
+                readers.of_kind[kind] = found.reader
         self._acting = Performing(
-            connection,
-            self._tracking,
-            self._eligibility,
-            self.permission,
-            {kind: each.orders for kind, each in self._connected.items()},
-            reversible,
-            restorer,
+            connection, self._tracking, self.permission, self._connected, reversible, restorer
         )
         self._epoch = ""
         self._node_counts: list[int] = []
@@ -160,22 +142,23 @@ class AttachedPort:
     @property
     def why_not(self) -> dict[str, EligibilityReason]:
         """Return application -> why its reduces may not be suspended."""
-        return self._eligibility.reasons
+        return self._readers.reasons
 
     def left_alone(self) -> dict[str, EligibilityReason]:
         """Return attempt -> why it is not suspended, as last observed: its runner's reason, or yarnctl's."""
-        refusing = self._tasks.why_not.values()
-        found: dict[str, EligibilityReason] = {
-            attempt: RunnerSays(why) for each in refusing for attempt, why in each.items()
-        }
-        for reasons in self._unmodelled.why.values():
+        found: dict[str, EligibilityReason] = {}
+        for reasons in (*(each.left_alone() for each in self._saved_work), *self._unmodelled.why.values()):
             found.update(reasons)
         return found
 
     @property
     def notes(self) -> dict[str, str]:
         """Return order -> the last message about it: an answer, or a signal that failed."""
-        return self._tracking.notes
+        return {name: one.note for name, one in self._tracking.orders.items() if one.note}
+
+    @property
+    def _saved_work(self) -> list[SavedWork]:
+        return [each.saved_work for each in self._connected.values() if each.saved_work is not None]
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         """Track orders made before this port began; ``epoch``: the ResourceManager's at that time."""
@@ -199,15 +182,10 @@ class AttachedPort:
             one.ended = order.state == "freed"
 
     def expect(self, orders: Iterable[Order]) -> None:
-        """Poll for the resumption of tasks that were suspended by these orders before this port began.
-
-        A runner may have answered an order with the previous checkpoint: that generation at least is saved.
-        """
+        """Poll for the resumption of tasks that were suspended by these orders before this port began."""
         for order in orders:
-            task = task_of(order.victim, order.attempt)
-            if task is not None:
-                saved = max(1, order.generation - 1)
-                self._resume_costs.began(order.order, order.victim, task.task, order.attempt, -1, None, saved)
+            for each in self._saved_work:
+                each.expect(order)
 
     def close(self) -> None:
         """End the threads of the calls."""
@@ -231,7 +209,8 @@ class AttachedPort:
         tasks, late = self._observe_victims(request.victims)
         facts += self._safely(lambda: self._orders(request.orders, request.requesters))
         if request.cluster and cluster != "unreachable":
-            facts += self._safely(self._resume_costs.poll)
+            for each in self._saved_work:
+                facts += self._safely(each.resumed)
         self._connection.guard.begin_orders()
         now_ms = max(as_of_ms, self._connection.clock())
         return Observation(
@@ -268,13 +247,14 @@ class AttachedPort:
             if self._held is not None and self._held.is_due(self._connection.clock()):
                 self._both(())
             return None, "quiet"
-        nodes = self._both(nodes)
-        self._drop(self._connection.applications.ended())
-        self._judge()
         return self._predicted.added(self._snapshot(root, nodes), self._connection.clock()), "seen"
 
-    def _snapshot(self, root_queue: yarn.QueueInfo, nodes: tuple[yarn.NodeRow, ...]) -> Snapshot:
-        snapshot = self._observer.snapshot(root_queue, nodes, self._eligibility.reasons)
+    def _snapshot(self, root_queue: yarn.QueueInfo, counted: tuple[yarn.NodeRow, ...] | None) -> Snapshot:
+        """Return a snapshot of the applications as they are now; ``counted``: the nodes, if just read."""
+        nodes = self._both(counted)
+        self._drop(self._connection.applications.ended())
+        self._readers.read_some(self._connection.applications.unjudged())
+        snapshot = self._observer.snapshot(root_queue, nodes, self._readers.reasons)
         self._unmodelled.note(nodes, snapshot.left_out)
         return snapshot
 
@@ -283,24 +263,13 @@ class AttachedPort:
             self._connection.read_configuration()
             self._web_proxy.locate(self._connection.configuration, self._connection.clock())
 
-    def _judge(self) -> None:
-        rows = self._connection.applications.unjudged()
-        self._eligibility.read_some(rows)
-        if self.attachment.levers:
-            for reader in self._readers.values():
-                reader.read_some(rows)
-
     def observe_soon(self) -> Snapshot | None:
         """Return a snapshot even without preempting demand; None if the cluster does not answer."""
         if self._connection.settling:
             self._connection.last_problem = self._connection.last_problem or ManagerSettling()
             return None
         try:
-            root = self._observer.tree()
-            nodes = self._both(None)
-            self._drop(self._connection.applications.ended())
-            self._judge()
-            return self._snapshot(root, nodes)
+            return self._snapshot(self._observer.tree(), None)
         except Exception as problem:
             self._connection.last_problem = ClusterFault(fault_text(problem)[:FAULT_MAX])
             return None
@@ -342,7 +311,10 @@ class AttachedPort:
             of_kind.setdefault(self._kind_of(name), []).append(name)
         seen: dict[str, ObservedVictim] = {}
         for kind, names in of_kind.items():
-            found = attempt((self._observer_of(kind) or self._tasks).observe, names)
+            observer = self._observer_of(kind)
+            found: dict[str, ObservedVictim] | Problem = dict.fromkeys(names, Victim((), None))
+            if observer is not None:
+                found = attempt(observer.observe, names)
             seen |= dict.fromkeys(names, found) if isinstance(found, Problem) else found
         for name, each in seen.items():
             if not isinstance(each, Problem):
@@ -358,12 +330,10 @@ class AttachedPort:
         return () if isinstance(found, Problem) else found
 
     def _kind_of(self, application: str) -> str:
-        row = self._connection.rows.get(application)
-        return "" if row is None else row.kind.upper()
+        return kind_of(self._connection.rows.get(application))
 
     def _observer_of(self, kind: str) -> LeavingObserver | None:
-        found = self._connected.get(kind) if self.attachment.levers else None
-        return None if found is None else found.observer
+        return self._connected[kind].observer if kind in self._readers.of_kind else None
 
     def _orders(self, orders: tuple[str, ...], requesters: tuple[str, ...]) -> list[Fact]:
         self._tracking.retain(orders)
@@ -374,13 +344,12 @@ class AttachedPort:
 
     def _drop(self, ended: set[str]) -> None:
         gone = ended - {one.application for one in self._tracking.orders.values()}
-        self._eligibility.drop(gone)
-        for reader in self._readers.values():
-            reader.drop(gone)
-        self._tasks.drop(gone)
+        self._readers.drop(gone)
+        for each in self._saved_work:
+            each.drop(gone)
         self._unmodelled.drop(gone)
         self._live.drop_attempts(gone.difference(self._polled.names))
-        self._connection.forget(gone)
+        self._connection.guard.forget(gone)
 
     def restore_due(self) -> None:
         """Restore what is due without an observation: no daemon runs."""
@@ -449,12 +418,11 @@ def attach(
     attachment = msgspec.structs.replace(attachment, name_nodes=known)
     return AttachedPort(
         ResourceManager(manager),
-        lambda name: MasterClient(masters, name),
         hdfs,
         attachment,
         clock,
-        first_asks,
         all_frameworks(masters),
+        first_asks,
         WebProxy(cluster, manager, masters),
         queues,
     )

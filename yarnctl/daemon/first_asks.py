@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from yarnctl.attach.history.fitting import folded
-from yarnctl.attach.observing.task_state import StartingJob
+from yarnctl.attach.observing.cluster_state import StartingJob
 from yarnctl.daemon.admission.history_worker import Answer, History, HistoryWorker
 from yarnctl.deciding.model import ContainerRequest
 

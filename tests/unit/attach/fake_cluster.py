@@ -15,10 +15,9 @@ from typing import Any
 from tests.unit.hadoop.little_hdfs import PREFIX, LittleHdfs, remote
 from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.attach.connection.connection import Attachment
-from yarnctl.attach.observing.task_state import FirstAsksOf
+from yarnctl.attach.observing.cluster_state import FirstAsksOf
 from yarnctl.attach.port import AttachedPort
 from yarnctl.frameworks.framework import Framework
-from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.http.auth import Identity
 from yarnctl.hadoop.http.transport import Transport
@@ -228,12 +227,11 @@ class FakeCluster:
         hdfs = WebHdfs([self.hdfs.replay.url], Identity("yarnctl"), PATIENT, bulk_limits=PATIENT)
         return AttachedPort(
             ResourceManager(transport),
-            lambda name: MasterClient(transport, name),
             hdfs,
             Attachment(**told),
             lambda: self.now_ms,
-            first_asks,
             all_frameworks(transport) if frameworks is None else frameworks,
+            first_asks,
         )
 
     # --- what happens -------------------------------------------------------------------------

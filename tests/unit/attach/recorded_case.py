@@ -23,7 +23,8 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.records import Decision, Refusal, Trigger
-from yarnctl.frameworks.mapreduce.master import MasterClient
+from yarnctl.frameworks.mapreduce.ordering import MapReduce
+from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.journal.chain import MemoryJournal
@@ -81,10 +82,10 @@ class RecordedCase:
         transport = Transport([self.url], limits=PATIENT)
         return AttachedPort(
             ResourceManager(transport),
-            lambda name: MasterClient(transport, name),
             None,
             Attachment(stable_observations=1, **settings),
             lambda: BEGIN_MS,
+            {KIND: MapReduce(transport)},
         )
 
     def snapshot(self) -> Snapshot:

@@ -9,7 +9,6 @@ import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, application, attempt, container, task
 from tests.unit.hadoop.replaying import page
-from yarnctl.attach.orders import saved_work, tracking
 from yarnctl.attach.port import REJOINING_MS
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import (
@@ -27,6 +26,7 @@ from yarnctl.deciding.model import (
     UploadProgressed,
 )
 from yarnctl.deciding.order import Order
+from yarnctl.frameworks.mapreduce import saved_work, tracking
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))
 LOOK = ObservationRequest(cluster=False, orders=("o-1",))

@@ -11,7 +11,7 @@ from tests.frozen.attached_stories import PATHS
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, FakeCluster, application, attempt, container
 from tests.unit.attach.recorded_case import CLUSTER, RecordedCase, checked
 from yarnctl.attach.observing.cluster_state import LiveContainers
-from yarnctl.attach.observing.task_state import Unmodelled
+from yarnctl.attach.observing.victims import Unmodelled
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view.published import LoopStatus, Publisher, View

@@ -6,7 +6,6 @@ import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, FakeCluster, application, attempt, container
 from tests.unit.attach.test_performing import looking, why
-from yarnctl.attach.observing.plain_tasks import left_ms
 from yarnctl.deciding.levers import NOT_BEGUN_MS, levers_of, reduced_nothing
 from yarnctl.deciding.model import (
     Accepted,
@@ -21,6 +20,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.settings import LeverSettings
+from yarnctl.frameworks.mapreduce.observing import left_ms
 from yarnctl.hadoop.wire.tags import may_lose_tag_ratio
 
 RULES = LeverSettings(room_within_ms=4000, suspend_ms=4000, leave_ms=1500, commit_ms=1000, may_lose_ratio=1)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tests.unit.attach.fake_cluster import EPOCH, application, attempt, container, task
-from yarnctl.attach.observing.resume_cost import KEPT, LARGE_BYTES, Spans
 from yarnctl.deciding.model import (
     Accepted,
     CameBack,
@@ -18,6 +17,8 @@ from yarnctl.deciding.model import (
     Suspend,
 )
 from yarnctl.deciding.order import Order
+from yarnctl.frameworks.mapreduce.cost import KEPT, LARGE_BYTES, Spans
+from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.units import Resources
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))
@@ -110,7 +111,7 @@ def test_an_attempt_that_died_on_its_way_is_passed_over(cluster):
 def test_an_attempt_that_begins_lower_is_told_as_lost_and_nobody_is_credited(cluster, generation):
     port = left(cluster)
     if generation:  # an older one could be used, or none
-        port._resume_costs.suspended["o-1"].generation = 2
+        port._connected[KIND].saved_work.resume_costs.suspended["o-1"].generation = 2
     work = AT_WORK.replace("gen=1", f"gen={generation}")
     again(cluster, work if generation else work.replace(" back=850", ""))
     (fact,) = told(cluster, port)

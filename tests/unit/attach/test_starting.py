@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.attach.fake_cluster import SLOT, application, container
-from yarnctl.attach.observing.task_state import StartingJob, normalised
+from yarnctl.attach.observing.cluster_state import StartingJob, normalised
 from yarnctl.deciding.model import ContainerRequest, ObservationRequest
 from yarnctl.units import Resources
 

@@ -8,16 +8,15 @@ import msgspec
 
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
 from yarnctl.attach.connection.application_guard import ReadAnswer
-from yarnctl.attach.connection.connection import Attachment
-from yarnctl.attach.eligibility.settings_reader import Drainable
+from yarnctl.attach.eligibility.settings_reader import Drainable, ExecutorReader
 from yarnctl.attach.observing.cluster_state import Held, sizes_of
-from yarnctl.attach.observing.victims import ObservedVictim, Removal, RemoveReason, Victim
-from yarnctl.attach.orders.tracking import TrackedOrder
+from yarnctl.attach.observing.victims import ObservedVictim, Victim
+from yarnctl.attach.orders.connected import Connected, Removal, RemoveReason, TrackedOrder
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import Accepted, Drain, Outcome, TaskView
+from yarnctl.deciding.model import Accepted, OrderAction, Outcome, TaskView
 from yarnctl.deciding.records import Decision, Transition
 from yarnctl.deciding.settings import DEFAULT, LeverSettings
-from yarnctl.frameworks.framework import Connected, Parts, observed
+from yarnctl.frameworks.framework import Parts, observed
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
 from yarnctl.units import times
@@ -34,9 +33,6 @@ class Toy:
     def __init__(self) -> None:
         self.left: list[str] = []
 
-    def consent(self, settings: Attachment) -> Toy:
-        return self
-
     def is_tagged(self, tags: Sequence[str]) -> bool:
         return "toy-may-leave" in tags
 
@@ -47,11 +43,11 @@ class Toy:
         return name.startswith(application.replace("application", "container"))
 
     def connect(self, parts: Parts) -> Connected:
-        self.parts = parts
-        return Connected(self, self, {})
+        self.parts, self.reader = parts, ExecutorReader(parts.connection, self.KIND, self, parts.reasons)
+        return Connected(self.reader, self, self)
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
-        return observed(self.parts, victims, str, self._victim)
+        return observed(self.parts, self.reader.allowed, victims, str, self._victim)
 
     def _victim(self, application: str, held: Held, answer: ReadAnswer[str]) -> Victim:
         now_ms, may_leave = self.parts.connection.clock(), not self.parts.are_leaving(application)
@@ -65,10 +61,10 @@ class Toy:
         )  # fmt: skip
         return Victim(tuple(sorted(tasks)), sizes_of(held.containers.values()))
 
-    def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
-        return dict.fromkeys(wanted, Removal("ordered to", is_drained=True))
+    def remove_reasons(self, wanted: Sequence[TrackedOrder]) -> dict[str, RemoveReason]:
+        return {one.order: Removal("ordered to", is_drained=True) for one in wanted}
 
-    def drain(self, action: Drain, one: TrackedOrder) -> Outcome:
+    def perform(self, action: OrderAction, one: TrackedOrder) -> Outcome:
         one.released_at_ms = self.parts.connection.clock()
         self.left.append(one.container)
         return Accepted()

@@ -6,7 +6,6 @@ import pytest
 
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment, name_nodes_in
-from yarnctl.attach.eligibility.job_rules import REDUCER, Eligibility, judge
 from yarnctl.attach.eligibility.permission import (
     INTRA_QUEUE,
     MONITOR,
@@ -14,11 +13,12 @@ from yarnctl.attach.eligibility.permission import (
     POLICIES,
     preempted_by_yarn,
 )
-from yarnctl.attach.observing.status_line import Progress, Status, needs_java_counters, parse
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, StoreOutside
 from yarnctl.deciding.reasons.modes import YarnPreemptsSomewhere
+from yarnctl.frameworks.mapreduce.consent import REDUCER, Eligibility, judge
 from yarnctl.frameworks.mapreduce.rest import TaskAttempt
+from yarnctl.frameworks.mapreduce.status_line import Progress, Status, needs_java_counters, parse
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.journal.rendering import text

@@ -11,7 +11,7 @@ from tests.unit.daemon.at_the_desk import Past
 from tests.unit.daemon.test_desk_wiring import given
 from tests.unit.daemon.test_loop import busy
 from tests.unit.daemon.test_wiring import plan
-from yarnctl.attach.observing.task_state import StartingJob
+from yarnctl.attach.observing.cluster_state import StartingJob
 from yarnctl.daemon import first_asks
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.first_asks import LEARNED_BACK_MS, LEARNED_FOR_MS, FirstAsks

@@ -45,15 +45,11 @@ def test_the_job_and_its_running_reduces():
         {"id": ATTEMPT[:-4] + "0", "state": "KILLED"},
     ]  # fmt: skip
     table = {
-        ("", "/jobs"): json.dumps({"jobs": {"job": [{"id": JOB, "reducesTotal": 2, "uberized": False}]}}),
         ("", f"/jobs/{JOB}/tasks"): json.dumps({"tasks": {"task": tasks}}),
         ("", f"/jobs/{JOB}/tasks/{REDUCE}/attempts"): json.dumps({"taskAttempts": {"taskAttempt": attempts}}),
     }
     with serve(table) as rm:
         am = master(rm)
-        job = am.job()
-        assert not isinstance(job, Absent)
-        assert job.reduces_total == 2
         rows = am.attempts(REDUCE)
         assert not isinstance(rows, Absent)
         running = [one for one in rows if one.running]
@@ -74,20 +70,13 @@ def test_the_job_and_its_running_reduces():
 def test_whatever_is_no_master_is_absent_with_a_reason(reply, claim):
     with Replay(reply) as rm:
         am = master(rm, reply.limits)
-        answers = [
-            am.jobs(), am.job(), am.reduces(), am.attempts(REDUCE), am.configuration(),
-        ]  # fmt: skip
+        answers = [am.maps(), am.reduces(), am.attempts(REDUCE), am.configuration()]
     assert all(isinstance(one, Absent) and one.why for one in answers), claim
 
 
 def test_nothing_listens_is_absent():
     am = MasterClient(Transport([f"http://127.0.0.1:{closed_port()}"], limits=PATIENT), APP)
-    assert isinstance(am.jobs(), Absent)
-
-
-def test_a_job_that_has_not_begun_is_absent():
-    with serve({("", "/jobs"): '{"jobs":{}}'}) as rm:
-        assert master(rm).job() == Absent("the job has not started")
+    assert isinstance(am.reduces(), Absent)
 
 
 def test_counters_of_an_attempt():
@@ -155,7 +144,7 @@ def test_no_master_sends_us_anywhere_else(status, elsewhere, retries):
     with Replay(answer) as rm:
         where = where.replace("{port}", rm.url.rpartition(":")[2])
         am = MasterClient(Transport([rm.url], Identity("yarnctl"), limits), APP)
-        answers = [am.kill(REDUCE, ATTEMPT), am.jobs(), am.attempts(REDUCE), am.configuration()]
+        answers = [am.kill(REDUCE, ATTEMPT), am.reduces(), am.attempts(REDUCE), am.configuration()]
     assert all(isinstance(one, Absent) and one.why for one in answers)
     assert {heard.path for heard in rm.heard if not heard.path.startswith("/proxy/")} == set()
     assert len(rm.heard) == 4
@@ -183,9 +172,9 @@ def test_only_ids_get_into_a_path():
 def test_with_kerberos_the_proxy_s_warning_is_answered_beforehand(monkeypatch):
     package = types.SimpleNamespace(OPTIONAL=2, HTTPSPNEGOAuth=lambda **_options: NoTicket())
     monkeypatch.setitem(sys.modules, "requests_gssapi", package)
-    with serve({("", "/jobs"): '{"jobs":{}}'}) as rm:
+    with serve({("", f"/jobs/{JOB}/conf"): '{"conf":{}}'}) as rm:
         to = Transport([rm.url], Identity("ann", "kerberos"), PATIENT)
-        MasterClient(to, APP).jobs()
+        MasterClient(to, APP).configuration()
         rm.answer = routes({"/conf": "{}"})
         to.fetch("/conf")
     assert rm.heard[0].query == {"proxyapproved": "true"}

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from tests.runner.test_webhdfs import FIELDS, LATER, TASK
-from yarnctl.attach.eligibility.job_rules import Eligibility
-from yarnctl.attach.orders.saved_work import answer_name, read_answer
+from yarnctl.frameworks.mapreduce.consent import Eligibility
+from yarnctl.frameworks.mapreduce.saved_work import answer_name, read_answer
 from yarnctl.task_runner.runner.protocol.generations import (
     MANIFESTS_MAX,
     find_checkpoint,

@@ -15,10 +15,16 @@ import msgspec
 
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.reasons.demand import NotModelled
+from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.hadoop.wire import views, yarn
 
 _NOTHING = (0, 0)
 MakeView = Callable[[yarn.AppInfo, int], ApplicationView]
+
+
+def kind_of(row: yarn.AppInfo | None) -> str:
+    """Return the kind of an application's framework, in capitals; an unknown one counts as MapReduce."""
+    return KIND if row is None else row.kind.upper() or KIND
 
 
 class ApplicationRows:

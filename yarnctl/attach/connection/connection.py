@@ -9,7 +9,7 @@ ResourceManager's configuration only if the user named none; a wildcard address 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -25,7 +25,6 @@ from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.deciding.settings import LossRule
 from yarnctl.errors import BadInput, YarnctlError
-from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.hadoop import site_xml
 from yarnctl.hadoop.addresses import DEFAULTS, LOCAL, history_server, name_nodes
 from yarnctl.hadoop.http.answers import Missing
@@ -204,7 +203,7 @@ def _entry(status: FileStatus, name: str) -> Entry:
 class Connection:
     """The clients, settings and last observation of one cluster. ``clock`` returns ms since the epoch.
 
-    ``make_master`` makes the client of an application's master. ``hdfs`` None: no task can be suspended.
+    ``hdfs`` None: no task can be suspended.
     ``settling``: the ResourceManager has just started to answer, and its number of nodes is not constant yet.
     ``rejoining_until_ms``: until then a container that it does not list may live on a node that is not back.
     ``configuration`` is the ResourceManager's own (None: not read yet).
@@ -214,7 +213,6 @@ class Connection:
     def __init__(
         self,
         manager: ResourceManager,
-        make_master: Callable[[str], MasterClient],
         hdfs: WebHdfs | None,
         attachment: Attachment,
         clock: Callable[[], int],
@@ -244,8 +242,6 @@ class Connection:
         self.rejoining_until_ms = 0
         self.last_problem: ModeReason | None = None
         self._configuration_at_ms = 0
-        self._make_master = make_master
-        self._masters: dict[str, MasterClient] = {}
 
     @property
     def is_rejoining(self) -> bool:
@@ -266,13 +262,6 @@ class Connection:
         path = self.queues.of_application(app.queue)
         return app if path == app.queue else msgspec.structs.replace(app, queue=path)
 
-    def master(self, application: str) -> MasterClient:
-        """Return the client of an application's master."""
-        found = self._masters.get(application)
-        if found is None:
-            found = self._masters[application] = self._make_master(application)
-        return found
-
     def node_names(self) -> frozenset[str]:
         """Return the nodes that are alive. Raises as the client does."""
         return frozenset(node.node for node in self.manager.nodes())
@@ -288,13 +277,6 @@ class Connection:
             self._configuration_at_ms = now_ms
         except YarnctlError as problem:
             self.last_problem = ClusterFault(str(problem)[:FAULT_MAX])
-
-    def forget(self, applications: Iterable[str]) -> None:
-        """Drop the clients of applications that have ended."""
-        gone = tuple(applications)
-        self.guard.forget(gone)
-        for name in gone:
-            self._masters.pop(name, None)
 
     def close(self) -> None:
         """End the threads of the calls."""

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from yarnctl.attach.connection.application_guard import LateAnswer
+from yarnctl.attach.connection.application_rows import kind_of
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Connection
-from yarnctl.attach.eligibility.job_reader import KINDS, EligibilityReader
-from yarnctl.attach.eligibility.settings_reader import NOT_YET, ExecutorReader
+from yarnctl.attach.eligibility.settings_reader import NOT_YET, Readers
 from yarnctl.deciding.model import (
     Action,
     Drain,
@@ -104,17 +104,11 @@ STORE_RETRY_MS = 5_000  # After a failed request none is written; the lock's hol
 class Permission:
     """Permits or refuses every action; ``host`` returns why the host may not act now (None: it may)."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        eligibility: EligibilityReader,
-        executors: Mapping[str, ExecutorReader] | None = None,
-    ) -> None:
-        self._executors = executors or {}
+    def __init__(self, connection: Connection, readers: Readers) -> None:
         self._connection = connection
         self._settings = connection.settings
         self._queues = connection.queues
-        self._eligibility = eligibility
+        self._readers = readers
         self._unwritable: HdfsUnwritable | None = None
         self._unwritable_until_ms = 0
         self.host: Callable[[], ModeReason | None] = lambda: None
@@ -125,15 +119,13 @@ class Permission:
             return Withheld(Observing())
         match action:
             case Suspend() | Release():
-                return self._now(action) or self._of_job(action.application)
+                return self._now(action) or self._of_application(action.application, "suspend")
             case Kill():
-                if self._settings.levers:
-                    return self._now(action) or self._of_mapreduce(action.application)
-                if not self._settings.allow_kill:
+                if not (self._settings.levers or self._settings.allow_kill):
                     return Refused(KillNotAllowed())
-                return self._now(action) or self._of_job(action.application)
+                return self._now(action) or self._of_application(action.application, "kill")
             case Drain():
-                return self._now(action) or self._of_executors(action.application)
+                return self._now(action) or self._of_application(action.application, "drain")
             case SetPriority():
                 return self._of_priority(action.application)
             case SetQueueMaximum():
@@ -168,34 +160,20 @@ class Permission:
         why = self.host() or self.why_nothing()
         return later(action, why) if why else None
 
-    def _of_job(self, application: str) -> Outcome | None:
-        return self._of_reader(application, self._eligibility)
-
-    def _of_reader(
-        self, application: str, reader: EligibilityReader | ExecutorReader | None
-    ) -> Outcome | None:
-        """Refuse an action on an application that does not allow it. Raises Unreachable: not known yet."""
+    def _of_application(self, application: str, verb: str) -> Outcome | None:
+        """Refuse an order to an application that does not allow it. Raises Unreachable: not known yet."""
         row = self._connection.row(application)
         if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoPreemptableQueue(row.queue))
-        if reader is None:
+        reader = self._readers.of_kind.get(kind_of(row))
+        if reader is None or verb not in reader.verbs:
             return Refused(OtherKind(row.kind[:40]))
-        if reader.judged(row) is not None:
+        if (verb == "kill" and self._settings.levers) or reader.judged(row) is not None:
             return None
         why = reader.reasons.get(application, NOT_YET)
         if not reader.is_settled(application):
             raise Unreachable(text(why))
         return Refused(why)
-
-    def _of_mapreduce(self, application: str) -> Outcome | None:
-        row = self._connection.row(application)
-        if not self._queues.is_preemptable(row.queue):
-            return Refused(OfNoPreemptableQueue(row.queue))
-        return None if row.kind.upper() in KINDS else Refused(OtherKind(row.kind[:40]))
-
-    def _of_executors(self, application: str) -> Outcome | None:
-        kind = self._connection.row(application).kind.upper()
-        return self._of_reader(application, self._executors.get(kind) if self._settings.levers else None)
 
     def _of_priority(self, application: str) -> Outcome | None:
         if not self._settings.allow_priority:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 
 from yarnctl.attach.connection.application_guard import LateAnswer, values
+from yarnctl.attach.connection.application_rows import kind_of
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.deciding.reasons.eligibility import (
@@ -23,6 +24,7 @@ from yarnctl.deciding.reasons.eligibility import (
     InNoPreemptableQueue,
     MasterUnreachable,
     NoDrainTag,
+    OtherKind,
 )
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire import yarn
@@ -48,32 +50,34 @@ def unread(answer: Problem | Absent) -> EligibilityReason:
 
 
 class SettingsReader(Generic[Allowed]):
-    """Keeps what applications of some kinds allow; ``reasons`` has why one is left alone.
+    """Keeps what applications of one kind allow; ``reasons``, of all kinds, has why one is left alone.
 
-    ``least``: an application with fewer containers is not read. ``note``: logged with name and reason.
-    ``starts_slowly``: in its first time an application's driver need not answer.
+    ``verbs``: of the orders that its applications may get. ``least``: an application with fewer containers is
+    not read. ``note``: logged with name and reason. ``starts_slowly``: in its first time an application's
+    driver need not answer.
     """
 
+    verbs: tuple[str, ...] = ()
     least, note = -1, ""  # YARN has -1 for an application without a container
     starts_slowly = False
 
     def __init__(
-        self, connection: Connection, allows: type[Allowed], reasons: dict[str, EligibilityReason]
+        self,
+        connection: Connection,
+        kind: str,
+        allows: type[Allowed],
+        reasons: dict[str, EligibilityReason],
     ) -> None:
-        self._connection, self._allows = connection, allows
+        self._connection, self._kind, self._allows = connection, kind, allows
         self.allowed: dict[str, Allowed] = {}
         self.reasons = reasons
         self._settled: set[str] = set()
         self._unread: dict[str, yarn.AppInfo] = {}
         self._again_at_ms: dict[str, int] = {}
 
-    def _is_mine(self, row: yarn.AppInfo) -> bool:
-        """Return whether the application is one of this reader."""
-        raise NotImplementedError
-
     def _obstacle(self, row: yarn.AppInfo) -> EligibilityReason | None:
         """Return why an application is left alone whatever its settings are; None: they are read."""
-        raise NotImplementedError
+        return None
 
     def _judge(self, row: yarn.AppInfo) -> Allowed | EligibilityReason | Absent:
         """Read an application's settings and judge them; Absent: they could not be read."""
@@ -84,7 +88,7 @@ class SettingsReader(Generic[Allowed]):
         may_give: dict[str, bool] = {}
         for row in rows:
             name = row.application
-            if name in self._settled or not self._is_mine(row):
+            if name in self._settled or kind_of(row) != self._kind:
                 continue
             if row.queue not in may_give:
                 may_give[row.queue] = self._connection.queues.may_give(row.queue)
@@ -148,6 +152,32 @@ class SettingsReader(Generic[Allowed]):
             self._again_at_ms.pop(name, None)
 
 
+class Readers:
+    """The readers of the frameworks in use, by kind; an application of another kind is left alone."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._queues = connection.queues
+        self.of_kind: dict[str, SettingsReader[Any]] = {}
+        self.reasons: dict[str, EligibilityReason] = {}
+
+    def read_some(self, rows: Sequence[yarn.AppInfo]) -> None:
+        """Read some settings of each framework; ``rows``: new or changed applications."""
+        for reader in self.of_kind.values():
+            reader.read_some(rows)
+        for row in rows:
+            if kind_of(row) not in self.of_kind:
+                may_give = self._queues.may_give(row.queue)
+                why = OtherKind(row.kind[:40]) if may_give else InNoPreemptableQueue()
+                self.reasons[row.application] = why
+
+    def drop(self, applications: Iterable[str]) -> None:
+        """Drop applications that have ended."""
+        for name in (gone := tuple(applications)):
+            self.reasons.pop(name, None)
+        for reader in self.of_kind.values():
+            reader.drop(gone)
+
+
 class Drainable(NamedTuple):
     """The route of drain orders of an application, and how many executors stay (0: it is suspended whole).
 
@@ -170,18 +200,15 @@ class Consent(Protocol):
 
 
 class ExecutorReader(SettingsReader[Drainable]):
-    """Reads drivers of one framework; ``reasons`` is shared by all frameworks."""
+    """Reads drivers of one framework, whose containers leave by orders to drain."""
 
-    starts_slowly = True
+    verbs, starts_slowly = ("drain",), True
 
     def __init__(
         self, connection: Connection, kind: str, consent: Consent, reasons: dict[str, EligibilityReason]
     ) -> None:
-        super().__init__(connection, Drainable, reasons)
-        self._kind, self._consent = kind, consent
-
-    def _is_mine(self, row: yarn.AppInfo) -> bool:
-        return row.kind.upper() == self._kind
+        super().__init__(connection, kind, Drainable, reasons)
+        self._consent = consent
 
     def _obstacle(self, row: yarn.AppInfo) -> EligibilityReason | None:
         return None if self._consent.is_tagged(tags_in(row.tags)) else NoDrainTag()

@@ -11,10 +11,10 @@ from yarnctl.attach.history import application_fitting as fitting
 from yarnctl.attach.history.fitting import folded
 from yarnctl.deciding.admission.records import Estimate, Finished
 from yarnctl.deciding.reasons.verdicts import HistoryLost, HistoryUnusable, LessonReason
+from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.hadoop.http.answers import Missing, Rejected
 from yarnctl.hadoop.resource_manager import ResourceManager
 
-MAPREDUCE = "MAPREDUCE"
 TAUGHT = ("SPARK", "Apache Flink")  # Give feedback also without an admission: they run once and end
 RUNS_MAX = 10  # The number of latest runs that an estimate uses
 TRAINING_MAX = 100  # The number of latest applications that are feedback at the start
@@ -52,7 +52,7 @@ class FinishedApplications:
     def runs(self, name: str, user: str) -> Sequence[fitting.ApplicationRun]:
         """Return the last usable runs of a user's application, the latest first."""
         rows = self._manager.ended_applications(0, user)
-        same = [row for row in rows if row.kind != MAPREDUCE and folded(row.name) == folded(name)]
+        same = [row for row in rows if row.kind != KIND and folded(row.name) == folded(name)]
         found = [fitting.application_run(row, self.container_mib) for row in same]
         return [run for run in found if isinstance(run, fitting.ApplicationRun)][:RUNS_MAX]
 

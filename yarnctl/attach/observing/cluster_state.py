@@ -15,13 +15,16 @@ only if it is certain: it must not prevent orders on other nodes for that applic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
+import msgspec
+
 from yarnctl.attach.connection.application_rows import serving_order
-from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.calls import Problem, attempt
 from yarnctl.attach.connection.connection import Connection
+from yarnctl.deciding.foresight import Prediction
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.queue_names import QueueTree
@@ -348,3 +351,70 @@ class Queues:
             return queue, QueueLimits(*self._connection.manager.queue_share(queue))
         except YarnctlError as problem:
             return str(problem)
+
+
+LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
+LEAST = Resources(1024, 1)  # YARN's defaults; asks are rounded up to a multiple (vcores: at least)
+
+
+class StartingJob(NamedTuple):
+    """The application id, name and user of a job with a starting master."""
+
+    application: str
+    name: str
+    user: str
+
+
+FirstAsksOf = Callable[[StartingJob], tuple[ContainerRequest, ...]]
+"""Returns a starting job's first requests in their original sizes; (): not known (yet)."""
+
+
+class PredictedDemand:
+    """Adds the demand of starting jobs to snapshots, before their masters have sent their first requests."""
+
+    def __init__(self, connection: Connection, first_asks: FirstAsksOf) -> None:
+        settings = connection.settings
+        self._connection = connection
+        self._first_asks = first_asks
+        self._prediction = Prediction(
+            settings.predicted_max, connection.queues.is_preempting, self._predicted
+        )
+        self._wanted = settings.predicted_max > 0
+
+    @property
+    def expected(self) -> bool:
+        """Return whether first requests are still predicted; then a snapshot is needed without demand."""
+        return self._prediction.expects
+
+    def added(self, snapshot: Snapshot, now_ms: int) -> Snapshot:
+        """Return a snapshot with the predicted demand."""
+        if not self._wanted:
+            return snapshot
+        shown = self._prediction.predict(snapshot.applications, now_ms)
+        return msgspec.structs.replace(snapshot, applications=shown)
+
+    def _predicted(self, view: ApplicationView) -> tuple[ContainerRequest, ...]:
+        row = self._connection.rows.get(view.application)
+        if row is None or self._has_label(row):
+            return ()
+        job = StartingJob(row.application, row.name, row.user)
+        asks = attempt(self._first_asks, job)
+        if isinstance(asks, Problem):
+            return ()
+        known = self._connection.configuration or {}
+        return tuple(ask._replace(size=normalised(ask.size, known)) for ask in asks)
+
+    def _has_label(self, app: yarn.AppInfo) -> bool:
+        labels = views.queue_labels(self._connection.leaves)
+        own = yarn.label_in(app.label)
+        return bool(labels.get(app.queue, "") if own is None else own)
+
+
+def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:
+    """Return an ask's size as the capacity scheduler rounds it: memory to multiples of the smallest one."""
+    told = [configuration.get(key, "").strip() for key in LEAST_KEYS]
+    least = [
+        int(text) if text.isascii() and text.isdigit() and int(text) else default
+        for text, default in zip(told, LEAST, strict=True)
+    ]
+    return Resources(-(-size.memory_mib // least[0]) * least[0], max(size.vcores, least[1]))

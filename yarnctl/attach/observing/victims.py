@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from yarnctl.attach.connection.application_guard import ReadAnswer
 from yarnctl.attach.connection.calls import Problem, attempt
-from yarnctl.attach.observing.cluster_state import Held, Sizes
+from yarnctl.attach.observing.cluster_state import Held, LiveContainers, Sizes
 from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.reasons.demand import NotModelled
+from yarnctl.deciding.reasons.eligibility import EligibilityReason, HoldsResource, OnLabelledNode
 from yarnctl.hadoop.proxied import Absent
+from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.decoders import Unreadable
+from yarnctl.journal.rendering import text
+
+_LOG = logging.getLogger("yarnctl.attach")
 
 Value = TypeVar("Value")
 
@@ -27,26 +34,6 @@ class Victim(NamedTuple):
 
 
 ObservedVictim = Victim | Problem  # A Problem: the application did not answer
-
-
-class Removal(NamedTuple):
-    """Why a container left, in its application's words, and whether it left well, as after an order."""
-
-    why: str
-    is_drained: bool
-
-
-RemoveReason = Removal | Absent | Problem | None  # None: the application still lists it
-
-
-class LeavingObserver(Protocol):
-    """Observes applications of one framework; an order lets their containers leave."""
-
-    def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
-        """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
-
-    def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
-        """Return why containers left, by application and name."""
 
 
 def victims_of(
@@ -85,3 +72,70 @@ def sound(victim: Victim, held: Held) -> Victim:
         if not -NUMBER_MAX <= each.since_ms <= NUMBER_MAX:
             raise Unreadable("the answer contains an impossible time")
     return victim
+
+
+LOGGED_MAX = 256  # The maximum number of different lines that are logged
+
+
+class Unmodelled:
+    """Excludes tasks on nodes with a label, and tasks with a resource beside memory and vcores.
+
+    YARN counts a container by its node's label, so freed capacity there serves no request without a label.
+    The memory and vcores of a container with another resource would serve others. But its queue is guaranteed
+    a part of that resource too, which is not read here, and others may get it before the task resumes.
+    ``why``: application -> attempt -> why it is left alone, as last observed.
+    """
+
+    def __init__(self, live: LiveContainers) -> None:
+        self._live = live
+        self._labels: dict[str, str] = {}
+        self._logged: set[str] = set()
+        self.why: dict[str, dict[str, EligibilityReason]] = {}
+
+    def note(self, nodes: Sequence[yarn.NodeRow], left_out: Mapping[str, NotModelled]) -> None:
+        """Keep the nodes' labels; log each label, and each kind of ignored request, once."""
+        labels = {node.node: views.shown_name(node.partition) for node in nodes if node.partition}
+        if labels != self._labels:
+            self._labels = labels
+            self.why.clear()
+        for label in sorted(set(labels.values())):
+            if self._is_new(f"label {label}"):
+                count = list(labels.values()).count(label)
+                message = "ignoring %d of %d nodes, which have the label %s"
+                _LOG.warning(message, count, len(nodes), label)
+        for name, why in left_out.items():
+            if self._is_new(text(why)):
+                _LOG.warning("%s %s; yarnctl ignores such requests", name, text(why))
+
+    def _is_new(self, line: str) -> bool:
+        if line in self._logged or len(self._logged) >= LOGGED_MAX:
+            return False
+        self._logged.add(line)
+        return True
+
+    def modelled(self, application: str, tasks: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
+        """Return the tasks that may be preempted; note why the others are left alone.
+
+        An application with workers chooses which of them leave, so all are left alone if one is.
+        """
+        found = {task.attempt: why for task in tasks if (why := self._objection(application, task))}
+        if found and any(task.kind == "worker" for task in tasks):
+            first = next(iter(found.values()))
+            found = {task.attempt: found.get(task.attempt, first) for task in tasks}
+        self.why.pop(application, None)
+        if not found:
+            return tasks
+        self.why[application] = found
+        return tuple(task for task in tasks if task.attempt not in found)
+
+    def _objection(self, application: str, task: TaskView) -> EligibilityReason | None:
+        label = self._labels.get(task.node)
+        if label is not None:
+            return OnLabelledNode(label)
+        resource = self._live.holding.get(application, {}).get(task.container)
+        return None if resource is None else HoldsResource(views.shown_name(resource))
+
+    def drop(self, applications: Iterable[str]) -> None:
+        """Drop the state of applications that have ended."""
+        for name in applications:
+            self.why.pop(name, None)

@@ -1,5 +1,4 @@
-"""Send orders: the only folder that changes a cluster for an order (request, signal, kill, withdrawal).
+"""Send orders: the only folder that changes a cluster, by the orders of its frameworks.
 
-Each change passes the permission check once more right before it is made, and a release needs a manifest in
-HDFS that names the attempt and the order and is verified. In doubt nothing is sent.
+Each change passes the permission check once more right before it is made. In doubt nothing is sent.
 """

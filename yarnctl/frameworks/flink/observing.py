@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from yarnctl.attach.connection.application_guard import ReadAnswer
+from yarnctl.attach.eligibility.settings_reader import ExecutorReader
 from yarnctl.attach.observing.cluster_state import Held, sizes_of
-from yarnctl.attach.observing.victims import ObservedVictim, Removal, RemoveReason, Victim
+from yarnctl.attach.observing.victims import ObservedVictim, Victim
+from yarnctl.attach.orders.connected import Removal, RemoveReason, TrackedOrder
 from yarnctl.deciding.model import TaskView
 from yarnctl.frameworks.flink.job_manager import JobManager
 from yarnctl.frameworks.flink.rest import TaskManager, least
@@ -31,16 +33,18 @@ class WorkerLook(NamedTuple):
 class WorkerObserver:
     """Observes JobManagers; ``job_manager`` makes the client of one."""
 
-    def __init__(self, parts: Parts, job_manager: Callable[[str], JobManager]) -> None:
-        self._parts, self._job_manager = parts, job_manager
+    def __init__(
+        self, parts: Parts, reader: ExecutorReader, job_manager: Callable[[str], JobManager]
+    ) -> None:
+        self._parts, self._reader, self._job_manager = parts, reader, job_manager
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
         """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
-        return observed(self._parts, victims, self._look, self._victim)
+        return observed(self._parts, self._reader.allowed, victims, self._look, self._victim)
 
-    def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
+    def remove_reasons(self, wanted: Sequence[TrackedOrder]) -> dict[str, RemoveReason]:
         """Return no word for each worker: an ended worker always counts as drained."""
-        return dict.fromkeys(wanted, Removal("", is_drained=True))
+        return {one.order: Removal("", is_drained=True) for one in wanted}
 
     def _look(self, application: str) -> WorkerLook | Absent:
         manager = self._job_manager(application)
@@ -57,7 +61,7 @@ class WorkerObserver:
 
     def _victim(self, application: str, held: Held, answer: ReadAnswer[WorkerLook]) -> Victim:
         look = answer.value
-        rules, now_ms = self._parts.reader.allowed[application], self._parts.connection.clock()
+        rules, now_ms = self._reader.allowed[application], self._parts.connection.clock()
         shown = sorted(each.container for each in look.managers if each.container in held.containers)
         # A worker that is not registered is starting, or Flink will release it: wait until it has.
         settled = look.since_ms >= 0 and len(shown) == len(look.managers) == len(held.containers) - 1

@@ -16,11 +16,22 @@ from collections.abc import Callable
 import msgspec
 
 from yarnctl.attach.connection.calls import Problem
-from yarnctl.attach.connection.connection import Attachment, Connection
+from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.permission import later, unread
+from yarnctl.attach.eligibility.settings_reader import ExecutorReader
+from yarnctl.attach.orders.connected import Connected, TrackedOrder
 from yarnctl.attach.orders.reversible import compared, has_ended, not_read
-from yarnctl.attach.orders.tracking import TrackedOrder
-from yarnctl.deciding.model import Accepted, Change, ChangeKind, Drain, Outcome, Refused, Unknown, Withheld
+from yarnctl.deciding.model import (
+    Accepted,
+    Change,
+    ChangeKind,
+    Drain,
+    OrderAction,
+    Outcome,
+    Refused,
+    Unknown,
+    Withheld,
+)
 from yarnctl.deciding.reasons.orders import QueueServing
 from yarnctl.deciding.reasons.outcomes import ClientFault, ExecutorBusy, NoHdfs
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
@@ -29,12 +40,14 @@ from yarnctl.frameworks.flink.consent import FlinkConsent
 from yarnctl.frameworks.flink.job_manager import JobManager
 from yarnctl.frameworks.flink.observing import WorkerObserver
 from yarnctl.frameworks.flink.rest import KIND, Bounds, FlinkJob, least, lowered
-from yarnctl.frameworks.framework import Connected, Parts
+from yarnctl.frameworks.framework import Parts
 from yarnctl.hadoop.http.answers import Uncertain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.decoders import Unreadable
 from yarnctl.restoring.restorer import Reading, ReversibleSetting
+
+_CONTAINER = re.compile(r"container_(?:e[0-9]+_)?([0-9]+_[0-9]+)_[0-9]+_[0-9]+")
 
 
 class JobBounds(msgspec.Struct, frozen=True):
@@ -115,12 +128,18 @@ class WorkerOrders:
         self._done: dict[tuple[str, int], Outcome] = {}
         self._held: dict[str, str] = {}
 
-    def drain(self, drain: Drain, tracked: TrackedOrder) -> Outcome:
+    def is_name(self, application: str, name: str) -> bool:
+        """Return whether a name is that of a container of an application."""
+        match = _CONTAINER.fullmatch(name)
+        return match is not None and f"application_{match[1]}" == application
+
+    def perform(self, action: OrderAction, tracked: TrackedOrder) -> Outcome:
         """Drain a worker; the first order of a decision drains all of its workers."""
-        which = drain.application, drain.decision
+        assert isinstance(action, Drain), "the reader's verbs name no other"
+        which = action.application, action.decision
         if which not in self._done:
             try:
-                self._done = {which: self._lower(drain)}
+                self._done = {which: self._lower(action)}
             except Uncertain as problem:
                 self._done = {which: Unknown(ClientFault(str(problem)[:FAULT_MAX]))}
         outcome = self._done[which]
@@ -179,9 +198,6 @@ class WorkerOrders:
         return later(drain, unread(answer)) if isinstance(answer, Absent) else Accepted()
 
 
-_CONTAINER = re.compile(r"container_(?:e[0-9]+_)?([0-9]+_[0-9]+)_[0-9]+_[0-9]+")
-
-
 class Flink:
     """Flink as a framework; ``masters`` reaches JobManagers behind YARN's web proxy."""
 
@@ -190,20 +206,11 @@ class Flink:
     def __init__(self, masters: Transport) -> None:
         self._job_manager: Callable[[str], JobManager] = lambda name: JobManager(masters, name)
 
-    def consent(self, attachment: Attachment) -> FlinkConsent:
-        """Return the rules by which a job may be rescaled."""
-        return FlinkConsent(self._job_manager)
-
-    def is_name(self, application: str, name: str) -> bool:
-        """Return whether a name is that of a container of an application."""
-        match = _CONTAINER.fullmatch(name)
-        return match is not None and f"application_{match[1]}" == application
-
     def connect(self, parts: Parts) -> Connected:
-        """Return observer, orders and the bounds of a job as a setting."""
+        """Return the framework on one cluster, with the bounds of a job as a setting."""
+        reader = ExecutorReader(parts.connection, KIND, FlinkConsent(self._job_manager), parts.reasons)
         settings: dict[ChangeKind, ReversibleSetting] = {
             "bounds": FlinkBounds(parts.connection, self._job_manager)
         }
-        return Connected(
-            WorkerObserver(parts, self._job_manager), WorkerOrders(parts, self._job_manager), settings
-        )
+        workers = WorkerObserver(parts, reader, self._job_manager)
+        return Connected(reader, workers, WorkerOrders(parts, self._job_manager), settings)

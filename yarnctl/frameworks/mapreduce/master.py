@@ -26,17 +26,6 @@ class MasterClient(ProxiedClient):
         super().__init__(transport, application, "/ws/v1/mapreduce")
         self.job_id = application.replace("application_", "job_", 1)
 
-    def jobs(self) -> tuple[wire.JobRow, ...] | Absent:
-        """Return the job of the application (one, as a tuple)."""
-        return self._made(tuple, self._read("/jobs", wire.JOBS))
-
-    def job(self) -> wire.JobRow | Absent:
-        """Return the application's job."""
-        rows = self.jobs()
-        if isinstance(rows, Absent):
-            return rows
-        return next((row for row in rows if row.job == self.job_id), Absent("the job has not started"))
-
     def reduces(self) -> tuple[wire.Task, ...] | Absent:
         """Return the reduce tasks, finished ones included, ordered by id."""
         return self._tasks("r", "REDUCE")

@@ -16,6 +16,7 @@ from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 from yarnctl.hadoop.wire.owned import Count, InstantMs, Long, Name, Percent
 from yarnctl.hadoop.wire.yarn import Property, StateAnswer
 
+KIND = "MAPREDUCE"  # YARN's application type
 NAME, QUEUE, TAGS = "mapreduce.job.name", "mapreduce.job.queuename", "mapreduce.job.tags"
 MAPS, REDUCES = "mapreduce.job.maps", "mapreduce.job.reduces"
 MAP_LIMIT, REDUCE_LIMIT = "mapreduce.job.running.map.limit", "mapreduce.job.running.reduce.limit"
@@ -23,22 +24,6 @@ LIMITS = (MAP_LIMIT, REDUCE_LIMIT)  # The most maps, and the most reduces, that 
 SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
 
 Phase = Literal["new", "shuffle", "sort", "reduce", "over"]
-
-
-class JobRow(msgspec.Struct, frozen=True):
-    """GET /jobs: the job of an application. ``uberized``: its tasks run inside the master."""
-
-    job: Name = field(name="id")
-    name: str = ""
-    user: str = ""
-    queue: str = ""
-    state: Name = ""
-    started_at_ms: InstantMs = field(name="startTime", default=0)
-    finished_at_ms: InstantMs = field(name="finishTime", default=0)
-    maps_total: Count = field(name="mapsTotal", default=0)
-    reduces_total: Count = field(name="reducesTotal", default=0)
-    reduces_completed: Count = field(name="reducesCompleted", default=0)
-    uberized: bool = False
 
 
 class EndedJob(msgspec.Struct, frozen=True):
@@ -145,7 +130,6 @@ class AttemptCounters(msgspec.Struct, frozen=True):
     groups: tuple[CounterGroup, ...] = field(name="taskAttemptCounterGroup", default=())
 
 
-JOBS = ListDecoder(JobRow, "jobs", "job", owned=True)
 ENDED_JOBS = ListDecoder(EndedJob, "jobs", "job", owned=True, skips=True)
 ENDED_JOB = OneDecoder(EndedJob, "job", owned=True)
 TASKS = ListDecoder(Task, "tasks", "task", owned=True)

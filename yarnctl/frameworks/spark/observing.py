@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from yarnctl.attach.connection.application_guard import ReadAnswer, values
 from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.eligibility.settings_reader import ExecutorReader
 from yarnctl.attach.observing.cluster_state import Held, sizes_of
-from yarnctl.attach.observing.victims import ObservedVictim, Removal, RemoveReason, Victim
+from yarnctl.attach.observing.victims import ObservedVictim, Victim
+from yarnctl.attach.orders.connected import Removal, RemoveReason, TrackedOrder
 from yarnctl.deciding.model import TaskView
 from yarnctl.frameworks.framework import Parts, observed
 from yarnctl.frameworks.spark.cost import CostTerms, DriverLook, ExecutorCost, StageNow, costs
@@ -44,8 +46,8 @@ def executor_in(application: str, name: str) -> str | None:
 class ExecutorObserver:
     """Observes drivers; ``driver`` makes the client of one."""
 
-    def __init__(self, parts: Parts, driver: Callable[[str], SparkDriver]) -> None:
-        self._parts, self._driver = parts, driver
+    def __init__(self, parts: Parts, reader: ExecutorReader, driver: Callable[[str], SparkDriver]) -> None:
+        self._parts, self._reader, self._driver = parts, reader, driver
         self._guard, self._clock = parts.connection.guard, parts.connection.clock
         self._written: dict[str, dict[tuple[int, int], Stage]] = {}
         settings = parts.connection.settings
@@ -60,7 +62,11 @@ class ExecutorObserver:
         """Observe applications; a Problem for one that does not answer. One left alone shows no task."""
         written = self._written = {name: self._written.get(name, {}) for name in victims}
         return observed(
-            self._parts, victims, lambda name: self._look(self._driver(name), written[name]), self._seen
+            self._parts,
+            self._reader.allowed,
+            victims,
+            lambda name: self._look(self._driver(name), written[name]),
+            self._seen,
         )
 
     def _seen(self, application: str, held: Held, look: ReadAnswer[DriverLook]) -> Victim:
@@ -104,22 +110,22 @@ class ExecutorObserver:
             return stages
         return any(each.status in ("ACTIVE", "PENDING") and each.waiting for each in stages)
 
-    def remove_reasons(self, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], RemoveReason]:
-        """Return why executors were removed, by their drivers; None: the driver still lists it."""
-        names = [application for application, _ in wanted]
+    def remove_reasons(self, wanted: Sequence[TrackedOrder]) -> dict[str, RemoveReason]:
+        """Return order -> why its executor was removed, by its driver; None: the driver still lists it."""
+        names = [one.application for one in wanted]
         told = values(self._guard.read_each("removed", lambda name, _: self._driver(name).executors(), names))
-        found: dict[tuple[str, str], RemoveReason] = {}
-        for application, name in wanted:
-            rows = told[application]
+        found: dict[str, RemoveReason] = {}
+        for one in wanted:
+            rows = told[one.application]
             if isinstance(rows, Absent | Problem):
-                found[application, name] = rows
+                found[one.order] = rows
                 continue
-            executor = executor_in(application, name)
+            executor = executor_in(one.application, one.attempt)
             row = next((each for each in rows if each.executor == executor), None)
             if row is None or row.is_active:
-                found[application, name] = None
+                found[one.order] = None
             else:
-                found[application, name] = Removal(row.remove_reason, left_well(row.remove_reason))
+                found[one.order] = Removal(row.remove_reason, left_well(row.remove_reason))
         return found
 
     def _look(self, driver: SparkDriver, known: Mapping[tuple[int, int], Stage]) -> DriverLook | Absent:
@@ -163,7 +169,7 @@ class ExecutorObserver:
         return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
 
     def _victim(self, application: str, held: Held, look: DriverLook) -> Victim:
-        whole = self._parts.reader.allowed[application].min_executors == 0
+        whole = self._reader.allowed[application].min_executors == 0
         predicted = costs(look, self._terms, self._clock(), may_leave_whole=whole)
         shown = {
             each.executor: each
@@ -191,7 +197,7 @@ class ExecutorObserver:
         names = [name for name in predicted if name in shown]
         unknown = [name for name in names if predicted[name].room_in_ms < 0]
         known = names[len(unknown) :]
-        keep = max(0, self._parts.reader.allowed[application].min_executors - len(unknown))
+        keep = max(0, self._reader.allowed[application].min_executors - len(unknown))
         return {*unknown, *known[len(known) - min(keep, len(known)) :]}
 
 

@@ -16,11 +16,22 @@ from collections.abc import Callable, Mapping, Sequence
 
 from yarnctl.attach.connection.application_guard import LateAnswer
 from yarnctl.attach.connection.calls import Problem
-from yarnctl.attach.connection.connection import Attachment, Connection
+from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.permission import unread
+from yarnctl.attach.eligibility.settings_reader import ExecutorReader
+from yarnctl.attach.orders.connected import Connected, TrackedOrder
 from yarnctl.attach.orders.reversible import has_ended, not_read
-from yarnctl.attach.orders.tracking import TrackedOrder
-from yarnctl.deciding.model import Accepted, Change, ChangeKind, Drain, Outcome, Refused, Unknown, Withheld
+from yarnctl.deciding.model import (
+    Accepted,
+    Change,
+    ChangeKind,
+    Drain,
+    OrderAction,
+    Outcome,
+    Refused,
+    Unknown,
+    Withheld,
+)
 from yarnctl.deciding.reasons.orders import QueueServing
 from yarnctl.deciding.reasons.outcomes import (
     AttemptUnknown,
@@ -30,7 +41,7 @@ from yarnctl.deciding.reasons.outcomes import (
 )
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable, YarnctlError
-from yarnctl.frameworks.framework import Connected, Parts
+from yarnctl.frameworks.framework import Parts
 from yarnctl.frameworks.spark.configuration import DYNAMIC, START
 from yarnctl.frameworks.spark.consent import SparkConsent
 from yarnctl.frameworks.spark.driver import SparkDriver
@@ -128,25 +139,30 @@ def start_of(settings: Mapping[str, str]) -> str:
 class ExecutorOrders:
     """Performs ``Drain``; raises as the clients do."""
 
-    def __init__(self, parts: Parts, executors: ExecutorObserver) -> None:
+    def __init__(self, parts: Parts, reader: ExecutorReader, executors: ExecutorObserver) -> None:
         self._connection, self._permission = parts.connection, parts.permission
-        self._executors, self._reader, self._restorer = executors, parts.reader, parts.restorer
+        self._executors, self._reader, self._restorer = executors, reader, parts.restorer
 
-    def drain(self, drain: Drain, tracked: TrackedOrder) -> Outcome:
+    def is_name(self, application: str, name: str) -> bool:
+        """Return whether a name is that of an executor of an application."""
+        return executor_in(application, name) is not None
+
+    def perform(self, action: OrderAction, tracked: TrackedOrder) -> Outcome:
         """Order an executor to leave, once."""
+        assert isinstance(action, Drain), "the reader's verbs name no other"
         obstacle = self._executors.still_there(tracked.application, tracked.attempt, tracked.container)
         if isinstance(obstacle, Absent | Problem):
             return Withheld(unread(obstacle))
         if obstacle:
             return Refused(ExecutorBusy(obstacle[:FAULT_MAX]))
         found = self._reader.judged(self._connection.row(tracked.application))
-        if no := self._permission.may_act(drain):
+        if no := self._permission.may_act(action):
             return no
         tracked.released_at_ms = self._connection.clock()
         try:
             outcome: Outcome = Accepted()
             if found is not None and found.route == "plugin":
-                outcome = self._order_plugin(drain)
+                outcome = self._order_plugin(action)
             else:
                 self._connection.manager.signal(tracked.container, "GRACEFUL_SHUTDOWN")
         except Uncertain:
@@ -259,18 +275,12 @@ class Spark:
     def __init__(self, masters: Transport) -> None:
         self._driver: Callable[[str], SparkDriver] = lambda name: SparkDriver(masters, name)
 
-    def consent(self, attachment: Attachment) -> SparkConsent:
-        """Return the rules by which executors may be drained."""
-        return SparkConsent(attachment, self._driver)
-
-    def is_name(self, application: str, name: str) -> bool:
-        """Return whether a name is that of an executor of an application."""
-        return executor_in(application, name) is not None
-
     def connect(self, parts: Parts) -> Connected:
-        """Return observer, orders and the number of executors as a setting."""
-        executors = ExecutorObserver(parts, self._driver)
+        """Return the framework on one cluster, with the number of executors as a setting."""
+        consent = SparkConsent(parts.connection.settings, self._driver)
+        reader = ExecutorReader(parts.connection, KIND, consent, parts.reasons)
+        executors = ExecutorObserver(parts, reader, self._driver)
         settings: dict[ChangeKind, ReversibleSetting] = {
             "executors": SparkExecutors(parts.connection, executors)
         }
-        return Connected(executors, ExecutorOrders(parts, executors), settings)
+        return Connected(reader, executors, ExecutorOrders(parts, reader, executors), settings)

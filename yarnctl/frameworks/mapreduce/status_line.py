@@ -55,8 +55,6 @@ class Status(NamedTuple):
 
 
 _NUMBERS = ("groups", "done", "known", "all", "gen", "can", "ran", "base", "back")
-
-
 _WORDS = (*_NUMBERS, "phase", "ckpt", "order")
 
 
@@ -107,6 +105,7 @@ class Progress:
     """The state of one attempt, updated by each observation. Times in ms, positions in bytes of input.
 
     ``why``: why it cannot be suspended any more, in its runner's words ("": no reason given).
+    ``known``: bytes of its input (-1: not reported).
     ``back_ms``: its runner's time from its start to the first new key, if it resumed (-1: not known).
     """
 
@@ -122,7 +121,7 @@ class Progress:
         self._base: tuple[int, int] | None = None
         self._last: tuple[int, int] | None = None
         self._reported: tuple[int, int] | None = None
-        self._known = -1
+        self.known = -1
         self._all = 0
         self._java_groups = 0
 
@@ -166,7 +165,7 @@ class Progress:
                 # It cannot have begun later than that; the line may be older than the poll.
                 self.since_ms = max(self.since_ms, now_ms - status.ran) if self.generation else self.since_ms
         if status.known >= 0:
-            self._known, self._all = status.known, max(0, status.all)
+            self.known, self._all = status.known, max(0, status.all)
 
     @property
     def done_bytes(self) -> int:
@@ -187,30 +186,25 @@ class Progress:
             return 0, 0
         return self._last[0] - self._base[0], self._last[1] - self._base[1]
 
-    @property
-    def known(self) -> int:
-        """Return the known bytes of its input; -1: not reported."""
-        return self._known
-
     def total_bytes(self, attempt: TaskAttempt) -> int:
         """Return the total bytes of input; -1 if unknown.
 
         Until the runner has seen its end, the part that Java has passed on follows from Java's progress: its
         last third is the reduce phase.
         """
-        if self._known < 0:
+        if self.known < 0:
             return -1
         if self._all:
-            return self._known
+            return self.known
         handed = (attempt.progress_percent / 100 - 2 / 3) * 3
         return int(self._read_by_java() / min(1.0, handed)) if handed > 0.01 else -1
 
     def _read_by_java(self) -> int:
         """Return the bytes that Java has read: those it has passed on, and those in its buffers."""
         if not (self._java_groups and self._groups and self._last):
-            return self._known
+            return self.known
         read = self._java_groups * self._last[0] // self._groups
-        return min(max(self._known, read), self._known + JAVA_AHEAD_MAX)
+        return min(max(self.known, read), self.known + JAVA_AHEAD_MAX)
 
     def remaining_ms(self, attempt: TaskAttempt, now_ms: int, usual_rate: float = 0.0) -> int:
         """Return the remaining work in ms; -1 unknown. ``usual_rate``: bytes per ms of earlier attempts."""

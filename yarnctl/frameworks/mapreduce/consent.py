@@ -1,19 +1,22 @@
-"""Eligibility: whether a job's reduces may be suspended at all, and which folders its runner uses.
+"""Decide which jobs' reduces may be suspended, and which folders their runners use.
 
-Pure. The job's effective configuration is read by the runner's own code (``read_settings``): a job that the
+The job's effective configuration is read by the runner's own code (``read_settings``): a job that the
 runner would reject on the node is not eligible, with the runner's text. In addition the port must be able to
 reach the same store and requests, and the runner must accept yarnctl's user as their owner.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote_plus, urlsplit
 
-from yarnctl.attach.connection.connection import Attachment
+from yarnctl.attach.connection.calls import Problem, attempt
+from yarnctl.attach.connection.connection import Attachment, CheckpointStore, Connection
+from yarnctl.attach.eligibility.settings_reader import SettingsReader
 from yarnctl.deciding.reasons.eligibility import (
     ConfigurationOdd,
     EligibilityReason,
@@ -30,11 +33,18 @@ from yarnctl.deciding.reasons.eligibility import (
     RunnerWithoutReducer,
     StoreOutside,
 )
+from yarnctl.frameworks.mapreduce.master import MasterClient
+from yarnctl.frameworks.mapreduce.rest import KIND
+from yarnctl.hadoop.proxied import Absent
+from yarnctl.hadoop.wire import yarn
+from yarnctl.journal.rendering import text
 from yarnctl.task_runner.hadoop_words import split_command
 from yarnctl.task_runner.runner.protocol.job_conf import HOLD_MS, read_settings
 from yarnctl.task_runner.runner.protocol.key_rule import KeyRule
 from yarnctl.task_runner.runner.protocol.manifests import NO_SENSE, printable
 from yarnctl.task_runner.runner.protocol.stores import Unusable
+
+_LOG = logging.getLogger("yarnctl.attach")
 
 REDUCER = "stream.reduce.streamprocessor"
 ENVIRONMENT = "stream.addenvironment"
@@ -137,9 +147,9 @@ def _by_shell(command: str) -> list[str]:
         return []
 
 
-def environment(text: str) -> dict[str, str]:
+def environment(words: str) -> dict[str, str]:
     """Return the variables of ``-cmdenv``: ``A=1 B=2``, split at blanks as streaming does."""
-    pairs = (word.partition("=") for word in text.split())
+    pairs = (word.partition("=") for word in words.split())
     return {name: value for name, equals, value in pairs if equals}
 
 
@@ -156,3 +166,61 @@ def _reachable(url: str, attachment: Attachment, what: str) -> str:
     if ".." in path.split("/"):
         raise _Unfit(PathOdd(what, path[:120]))
     return path
+
+
+class EligibilityReader(SettingsReader[Eligibility]):
+    """Reads jobs' configurations from their masters, and keeps their eligibility."""
+
+    verbs = ("suspend", "kill")
+    least, note = 2, "%s is never suspended: %s"
+
+    def __init__(
+        self,
+        connection: Connection,
+        master: Callable[[str], MasterClient],
+        reasons: dict[str, EligibilityReason],
+    ) -> None:
+        super().__init__(connection, KIND, Eligibility, reasons)
+        self._master = master
+        self._quarantined: dict[str, tuple[int, Eligibility]] = {}
+
+    def _judge(self, row: yarn.AppInfo) -> Eligibility | EligibilityReason | Absent:
+        """Read a job's configuration and judge it. One that cannot be parsed is not read again."""
+        configuration = self._master(row.application).configuration()
+        if isinstance(configuration, Absent):
+            return configuration
+        found = attempt(lambda user: judge(configuration, user, self._connection.settings), row.user)
+        return ConfigurationOdd(str(found)[:80]) if isinstance(found, Problem) else found
+
+    def read_some(self, rows: Iterable[yarn.AppInfo]) -> None:
+        """End quarantines that are over, and read some configurations."""
+        now_ms = self._connection.clock()
+        for name in [name for name, (until_ms, _) in self._quarantined.items() if now_ms >= until_ms]:
+            self.allowed[name] = self._quarantined.pop(name)[1]
+            self.reasons.pop(name, None)
+        super().read_some(rows)
+
+    def store_of(self, application: str) -> tuple[CheckpointStore, Eligibility] | None:
+        """Return the store of a job's checkpoints; None if the job is not eligible or there is no HDFS."""
+        if self._connection.hdfs is None:
+            return None
+        found = self.allowed.get(application) or self.judged(self._connection.row(application))
+        if found is None:
+            return None
+        most = self._connection.settings.observation_bytes
+        return CheckpointStore(self._connection.hdfs, found.store_path, most), found
+
+    def quarantine(self, application: str, why: EligibilityReason) -> None:
+        """Exclude an eligible job for ``quarantine_ms``, for a cause outside its configuration."""
+        eligibility = self.allowed.pop(application, None)
+        if eligibility is not None:
+            until_ms = self._connection.clock() + self._connection.settings.quarantine_ms
+            self._quarantined[application] = until_ms, eligibility
+            self.reasons[application] = why
+            _LOG.warning("%s is not suspended for now: %s", application, text(why))
+
+    def drop(self, applications: Iterable[str]) -> None:
+        """Drop jobs that have ended."""
+        for name in (ended := tuple(applications)):
+            self._quarantined.pop(name, None)
+        super().drop(ended)

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from yarnctl.attach.connection.connection import CheckpointStore
-from yarnctl.attach.eligibility.job_rules import Eligibility
+from yarnctl.attach.orders.connected import TrackedOrder
+from yarnctl.frameworks.mapreduce.consent import Eligibility
+from yarnctl.frameworks.mapreduce.rest import TaskAttempt
 from yarnctl.task_runner.runner.protocol.generations import find_checkpoint
 from yarnctl.task_runner.runner.protocol.manifests import MANIFEST_NAME, NO_SENSE, Manifest, TaskId
 from yarnctl.task_runner.runner.protocol.stores import Entry, Store, Unusable, check_owner
@@ -36,6 +38,33 @@ def task_of(application: str, attempt: str, kinds: str = "r") -> TaskId | None:
     if match is None or f"application_{match[1]}" != application or match[2] not in kinds:
         return None
     return TaskId(f"job_{match[1]}", f"task_{match[1]}_{match[2]}_{match[3]}", attempt)
+
+
+class TrackedTask(TrackedOrder):
+    """One order to a task, and what has been seen of its work. Times in ms of the port's clock, 0: not yet.
+
+    ``absent_at_ms``: the start of the last poll that found nothing; ``release_wait_from_ms``: the earliest
+    start of the attempt's release wait.
+    """
+
+    requested: bool = False
+    manifest_at_ms: int = 0
+    manifest_generation: int = 0
+    absent_at_ms: int = 0
+    release_wait_from_ms: int = 0
+    answer: str = ""
+    answered_at_ms: int = 0
+    signature: tuple[object, ...] = ()
+    polled_at_ms: int = 0
+    row: TaskAttempt | None = None
+    known_names: frozenset[str] = frozenset()
+
+    @property
+    def task(self) -> TaskId:
+        """Return the ids of its attempt."""
+        task = task_of(self.application, self.attempt, "mr")
+        assert task is not None, "it is tracked only if the ids belong together"
+        return task
 
 
 def safe_manifest(store: CheckpointStore, task: TaskId, eligibility: Eligibility) -> Manifest:

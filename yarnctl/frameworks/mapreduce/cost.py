@@ -16,30 +16,28 @@ Waiting for a container is not a cost. The median of the newest measurements cou
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median_low
 
 import msgspec
 
 from yarnctl.attach.connection.application_guard import LATE, values
 from yarnctl.attach.connection.calls import Problem
-from yarnctl.attach.connection.connection import Connection
-from yarnctl.attach.observing.cluster_state import Held, LiveContainers
-from yarnctl.attach.observing.status_line import WORKING, parse
+from yarnctl.attach.observing.cluster_state import Held
 from yarnctl.deciding.model import CameBack, CameBackWithout
+from yarnctl.frameworks.framework import Parts
+from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.mapreduce.rest import TaskAttempt
+from yarnctl.frameworks.mapreduce.status_line import WORKING, parse
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.task_runner.runner.protocol.manifests import attempt_number
 
 KEPT = 9  # Spans of a kind kept of each job, and jobs kept for those without a span of their own
-
+RESUMED = "resumed"  # The guard's purpose for reading attempts that may have resumed a task
 POLLS_MAX = 4  # The most suspended tasks polled in one observation
-
 SUSPENDED_MAX = 5000
 LAUNCH_MAX_MS = 600_000  # A longer launch is ignored: a clock is wrong
-
 SLOWER_MAX = 10_000  # The maximum ratio of a resumed attempt's shuffle to the first one's, in thousandths
-
 LARGE_BYTES = 16 << 20  # A skip of this many bytes measures the rate; a shorter one the fixed part
 
 
@@ -89,12 +87,10 @@ class SuspendedTask(msgspec.Struct):
 class ResumeCosts:
     """The suspended tasks with measured and predicted resume costs."""
 
-    def __init__(self, connection: Connection, live: LiveContainers) -> None:
-        settings = connection.settings
-        self._connection = connection
-        self._live = live
-        self._settings = settings
-        self._clock = connection.clock
+    def __init__(self, parts: Parts, master: Callable[[str], MasterClient]) -> None:
+        self._settings = settings = parts.connection.settings
+        self._guard, self._live, self._clock = parts.connection.guard, parts.live, parts.connection.clock
+        self._master = master
         self._leave = Spans(settings.suspend_ms)
         self._launch = Spans(settings.launch_ms)
         self._shuffle_permille = Spans(1000)
@@ -162,7 +158,7 @@ class ResumeCosts:
         due = sorted(due, key=lambda one: (one.polled_at_ms, one.order))[:POLLS_MAX]
         if not due:
             return []
-        answers = attempts_of(self._connection, RESUMED, [(one.application, one.task) for one in due])
+        answers = self.attempts_of(RESUMED, [(one.application, one.task) for one in due])
         back: list[tuple[SuspendedTask, TaskAttempt]] = []
         without: list[CameBackWithout] = []
         for one in due:
@@ -177,6 +173,25 @@ class ResumeCosts:
                 back.append((one, row))
         held = self._live.observe(dict.fromkeys(one.application for one, _ in back))
         return [*without, *(self._resumed(one, row, held[one.application]) for one, row in back)]
+
+    def attempts_of(
+        self, purpose: str, wanted: Iterable[tuple[str, str]]
+    ) -> dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]:
+        """Return the attempts at tasks, by application and task; ``purpose``: the guard's."""
+        tasks: dict[str, list[str]] = {}
+        for application, task in wanted:
+            tasks.setdefault(application, []).append(task)
+        answers = values(
+            self._guard.read_each(
+                purpose, lambda name, look: look.each(self._master(name).attempts, tasks[name]), tasks
+            )
+        )
+        found: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem] = {}
+        for name, names in tasks.items():
+            rows = answers[name]
+            for task in names:
+                found[name, task] = rows if isinstance(rows, Problem) else rows.get(task, LATE)
+        return found
 
     def _lost(self, task: SuspendedTask, attempt: TaskAttempt) -> CameBackWithout:
         """Return the fact that saved work is done again; no later attempt counts as resumed by this order."""
@@ -220,45 +235,18 @@ class ResumeCosts:
             del self.suspended[order]
 
 
-RESUMED = "resumed"  # The guard's purpose for reading attempts that may have resumed a task
-
-
-def attempts_of(
-    connection: Connection, purpose: str, wanted: Iterable[tuple[str, str]]
-) -> dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem]:
-    """Return the attempts at tasks, by application and task."""
-    tasks: dict[str, list[str]] = {}
-    for application, task in wanted:
-        tasks.setdefault(application, []).append(task)
-    answers = values(
-        connection.guard.read_each(
-            purpose, lambda name, look: look.each(connection.master(name).attempts, tasks[name]), tasks
-        )
-    )
-    found: dict[tuple[str, str], tuple[TaskAttempt, ...] | Absent | Problem] = {}
-    for name, names in tasks.items():
-        rows = answers[name]
-        for task in names:
-            found[name, task] = rows if isinstance(rows, Problem) else rows.get(task, LATE)
-    return found
-
-
 def _returned(
     task: SuspendedTask, rows: Sequence[TaskAttempt]
 ) -> tuple[TaskAttempt | None, TaskAttempt | None]:
-    later = _later(task, rows)
+    number = attempt_number(task.attempt)
+    later = [row for row in rows if attempt_number(row.attempt) > number and row.merged_at_ms > 0]
+    later.sort(key=lambda row: attempt_number(row.attempt))
     lost = next((row for row in later if _started_lower(task, row)), None)
     row = next((row for row in later if _is_back(row)), None)
     if lost is None or row is None:
         return lost, row
     first = attempt_number(lost.attempt) <= attempt_number(row.attempt)
     return (lost, None) if first else (None, row)
-
-
-def _later(task: SuspendedTask, rows: Sequence[TaskAttempt]) -> list[TaskAttempt]:
-    number = attempt_number(task.attempt)
-    found = [row for row in rows if attempt_number(row.attempt) > number and row.merged_at_ms > 0]
-    return sorted(found, key=lambda row: attempt_number(row.attempt))
 
 
 def _is_back(attempt: TaskAttempt) -> bool:
