@@ -84,7 +84,7 @@ def views() -> dict[str, View]:
 
 def addresses(view: View) -> list[str]:
     """Return what is asked of a view: every address, and every id that the view holds."""
-    orders = [entry.order for entry in (*view.entries, *view.ended)]
+    orders = [*view.entries, *view.ended]
     first = orders[:1]
     requesters = dict.fromkeys(order.requester for order in orders)
     ids = [*requesters, *dict.fromkeys(order.victim for order in orders), *(order.order for order in first)]

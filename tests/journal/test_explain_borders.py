@@ -28,7 +28,7 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.reasons.demand import ClusterFull
 from yarnctl.deciding.reasons.modes import NotEnforcing
 from yarnctl.deciding.reasons.orders import ContainerHasEnded, NoPendingRequests, NoProgress
-from yarnctl.deciding.reasons.outcomes import ClientFault
+from yarnctl.deciding.reasons.outcomes import ClientFault, KillNotAllowed
 from yarnctl.deciding.records import (
     FORMAT,
     Decision,
@@ -127,7 +127,7 @@ def test_a_release_that_was_refused_released_nothing(outcome: Outcome, verb: str
 def test_an_order_was_never_asked_if_its_first_request_was_withheld(action: Any, withheld: bool) -> None:
     """A release or withdrawal that is withheld follows a request that was sent."""
     records = (decided(pick()), done(action, Withheld(NotEnforcing())))
-    assert story_of(*records).withheld is withheld
+    assert (story_of(*records).sent == "withheld") is withheld
     text = text_of(*records)
     assert ("result   none: the order was not sent\n" in text) is withheld
     assert ("cost     none: the order was not sent" in text) is withheld
@@ -135,10 +135,16 @@ def test_an_order_was_never_asked_if_its_first_request_was_withheld(action: Any,
     assert said == (["1 order was not sent"] if withheld else [])
 
 
+def test_a_refused_request_says_why() -> None:
+    story = story_of(decided(pick()), done(KILL, Refused(KillNotAllowed())))
+    assert (story.sent, story.sent_at_ms) == ("refused", 55_000)
+    assert story.sent_why == "the settings do not allow yarnctl to kill the task; its work would be lost"
+
+
 def test_an_order_of_before_that_is_withheld_is_not_looked_for() -> None:
     """A controller begins anew: what it knows no order of changes no story."""
     again = (decided(pick()), HEADER, done(SUSPEND, Withheld(NotEnforcing())))
-    assert story_of(*again).withheld is False
+    assert story_of(*again).sent == ""
 
 
 def test_an_order_never_asked_that_has_an_end_tells_it() -> None:

@@ -204,8 +204,9 @@ def test_withdrawn_taken_and_exchanged_orders_are_told(crowded):
 
 def test_nothing_repeats_itself(suspended, killed, crowded):
     for records, _ in (suspended, killed, crowded):
+        text = text_of(records, VICTIM)
         for story in stories_of(records):
-            assert story.settled_why != story.state
+            assert f"{story.state}: {story.state}" not in text
     text = text_of(suspended[0], "o-000001")
     assert "\n  result   granted\n" in text
     assert f"\n  freed    {HURRIED} received container_" in text
@@ -226,7 +227,8 @@ def test_a_hurried_application_names_who_gave_for_it(suspended):
         f"  {orders} containers ordered for it, from {VICTIM} ({orders}): {orders} released;"
         f" {orders} granted; 0 ms of work lost"
     )
-    assert " for application_1_000002, 1 container short (pending requests fit on no node)" in lines[3]
+    named = "application_1_000002 (p-production-s, user hadoop, queue production)"
+    assert f" for {named}, 1 container short (pending requests fit on no node)" in lines[3]
 
 
 def test_a_victim_names_for_whom_it_gave(killed):
@@ -495,7 +497,7 @@ def test_a_decision_is_explained_by_its_number(tmp_path, capsys, suspended):
     trigger = decision.trigger
     assert lines[0] == f"{decision.number} (decision)"
     assert lines[1] == (
-        f"  at {decision.at_ms} ms for {trigger.application} in queue {trigger.queue}:"
+        f"  at {decision.at_ms} ms for {trigger.application} (p-production-s, user hadoop, queue production):"
         f" {trigger.shortfall} containers short ({said(trigger.why)}), {len(decision.orders)} chosen,"
         f" {decision.unmet} unmet"
     )

@@ -379,11 +379,11 @@ def test_explain_says_it_in_words(journal_path):
     text = "\n".join(in_words(explained(journal_path, "a-r1-003")))
     for part in (
         "a-r1-003 (attempt in c-r1-003, r1, on n00)",
-        "decision 2 at 9000 ms for p1, 5 containers short",
+        "decision 2 at 9000 ms for p1 (unnamed, user u, queue production), 5 containers short",
         "key -73728); task first by SRT: shortest remaining time first (13 s left; key 13000)",
         "first by MR: most resources first (",
         "not      a-r1-006: next: eligible; other tasks came first (16 s left; key 16000)",
-        "p1 received c-p1-004",
+        "p1 (unnamed, user u, queue production) received c-p1-004",
         "released (suspension 1), no work lost, 7 keys kept, checkpointed after 1.5 s",
     ):
         assert part in text

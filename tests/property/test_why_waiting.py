@@ -435,8 +435,8 @@ def watch(view: View, controller: Controller, tally: Counter[str]) -> None:
     }
     opened: Counter[str] = Counter()
     for entry in view.entries:
-        if entry.order.is_open:
-            opened[entry.order.requester] += entry.order.serves
+        if entry.state in OPEN:
+            opened[entry.requester] += entry.serves
     for name, waiting in view.waiting.items():
         tally[waiting.kind] += 1
         assert (waiting.kind in ("ordered", "would-order")) == bool(opened[name]), (name, waiting)

@@ -28,6 +28,7 @@ from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.reasons.demand import NoTaskMayStop
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import Paused
+from yarnctl.deciding.records import ApplicationName
 from yarnctl.deciding.waiting_verdicts import Cause
 from yarnctl.journal.rendering import text
 from yarnctl.service.app import make_app
@@ -63,25 +64,20 @@ def renamed(view: View, old: str, new: str) -> View:
         text = msgspec.json.encode(record).decode().replace(json.dumps(old), json.dumps(new))
         return msgspec.json.decode(text, type=type(record))
 
-    decisions = tuple(
-        msgspec.structs.replace(decided, record=anew(decided.record),
-            log=tuple(logged._replace(record=anew(logged.record)) for logged in decided.log))
-        for decided in view.decisions
-    )  # fmt: skip
     return msgspec.structs.replace(
         view,
         snapshot=anew(view.snapshot),
         entries=tuple(anew(entry) for entry in view.entries),
-        decisions=decisions,
-        refusals=tuple(logged._replace(record=anew(logged.record)) for logged in view.refusals),
+        decisions=tuple(anew(decided) for decided in view.decisions),
+        refusals=tuple(anew(refused) for refused in view.refusals),
     )
 
 
 def test_it_shows_the_reclaim_list_and_the_loop(page):
     text = page.text()
     for entry in busy().entries:
-        assert entry.order.order in text
-        assert entry.order.attempt in text
+        assert entry.order in text
+        assert entry.attempt in text
     assert f"{PRODUCTION} requests " in text
     assert "checkpointed" in text
     assert "running" in text
@@ -158,7 +154,7 @@ def test_a_daemon_that_is_gone_is_said_to_be(chromium):
     chromium.until("!document.querySelector('#unreachable').hidden")
     assert "yarnctl does not answer" in chromium.text()
     assert chromium.script("return document.querySelector('#state').textContent") == "unreachable"
-    assert busy().entries[0].order.order in chromium.text()
+    assert busy().entries[0].order in chromium.text()
 
 
 def test_it_fits_a_phone(page):
@@ -280,7 +276,7 @@ def test_an_empty_list_says_why_where_one_looks_for_it(page, served):
 
 
 def test_a_link_leads_to_the_explanation_and_can_be_kept(page, served):
-    order = busy().entries[0].order
+    order = busy().entries[0]
     assert page.script("return document.querySelector('#explained').hidden")
     page.script("document.querySelector('#reclaims a').click()")
     told = page.until("(document.querySelector('#story pre') || {}).textContent")
@@ -394,10 +390,26 @@ def test_budgets_are_shown_with_what_was_lost_and_what_that_bought(page, served)
     assert page.script("return document.querySelectorAll('img, main script').length") == 0
 
 
+def test_ended_jobs_keep_name_user_and_queue(page, served):
+    snapshot = busy().snapshot
+    assert snapshot is not None
+    ended = msgspec.structs.replace(snapshot, applications=())
+    foul = {"application_1_000001": ApplicationName(PROBE, "ann", "root.research")}
+    entries = tuple(msgspec.structs.replace(story, names={**story.names, **foul}) for story in busy().entries)
+    served.view = msgspec.structs.replace(busy(), snapshot=ended, entries=entries)
+    page.until("document.querySelector('#reclaims').textContent.includes('no longer exists')")
+    caption = page.script("return document.querySelector('#reclaims caption').textContent")
+    assert caption.startswith("p (hadoop, production): application_1_000002 no longer exists")
+    assert rows_of(page, "reclaims")[0][1] == f"{PROBE} (ann, research)"
+    shown = page.script("return document.querySelector('#decisions').textContent")
+    assert "for p (hadoop, production) in production" in shown
+    assert page.script("return document.querySelectorAll('img, main script').length") == 0
+
+
 def test_instants_are_local_time(page):
     entry = busy().entries[0]
     (shown,) = page.script(
-        "return [new Date(arguments[0]).toLocaleTimeString([], { hour12: false })]", entry.order.ordered_at_ms
+        "return [new Date(arguments[0]).toLocaleTimeString([], { hour12: false })]", entry.ordered_at_ms
     )
     assert rows_of(page, "reclaims")[0][4] == shown
 
@@ -416,7 +428,7 @@ def test_what_users_write_is_text(page, served, field):
 def test_ids_of_today_fit_without_scrolling_sideways(page, served, width):
     view, long = busy(), "_1795286111346_00"
     for entry in view.entries:
-        view = renamed(view, entry.order.attempt, entry.order.attempt.replace("_1_00", long))
+        view = renamed(view, entry.attempt, entry.attempt.replace("_1_00", long))
     for name in ("application_1_000001", "application_1_000002"):
         view = renamed(view, name, name.replace("_1_00", long))
     served.view = view
@@ -424,7 +436,7 @@ def test_ids_of_today_fit_without_scrolling_sideways(page, served, width):
     page.until("document.querySelector('#reclaims').textContent.includes('attempt_1795286111346_0000')")
     assert set(page.script(OVERFLOWS)) == {0}
     words = page.script("return document.querySelector('#reclaims td:nth-child(3)').innerText")
-    assert words == view.entries[0].order.attempt  # whole, though it may be shown on two lines
+    assert words == view.entries[0].attempt  # whole, though it may be shown on two lines
 
 
 def test_no_column_of_the_description_is_cut_off(page, served):

@@ -147,7 +147,8 @@ class Play:
 
     def _resume(self, number: int) -> None:
         """Let a task of the hostile job count as suspended: it is polled until it has resumed."""
-        costs, now_ms = self.port._connected[KIND].saved_work.resume_costs, self.cluster.now_ms
+        observer: Any = self.port._connected[KIND].observer
+        costs, now_ms = observer.resume_costs, self.cluster.now_ms
         task, rows = next(iter(self.cluster.apps[KINDS[2]].tasks.items()))
         costs.began(f"r-{number}", KINDS[2], task, rows[0]["id"], -1, None, 1)
         costs.suspended[f"r-{number}"].polled_at_ms = now_ms - 60_000

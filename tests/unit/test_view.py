@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.property.stories import job
-from tests.unit.service.played import SETUP, PublishedRun, busy, last, views
+from tests.unit.service.played import SETUP, PublishedRun, busy, last, views, whole
 from yarnctl.daemon.view.occupancy import (
     SPACING_MAX_MS,
     SPACING_MIN_MS,
@@ -19,14 +19,16 @@ from yarnctl.daemon.view.occupancy import (
     role_of,
 )
 from yarnctl.daemon.view.published import BOUNDS_MS, Counting, Histogram, LoopStatus, Publisher, View, quieted
-from yarnctl.daemon.view.reclaim_lists import RecentDecisions
+from yarnctl.daemon.view.recent_orders import RecentOrders
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Observation
-from yarnctl.deciding.order import order_number
+from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.records import Decision, Header, Transition
 from yarnctl.deciding.settings import DEFAULT
+from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.service.answers.from_view import applications, snapshot
 from yarnctl.units import Resources
 
@@ -34,6 +36,18 @@ RUNNING = LoopStatus(state="running", reachable=True, ticks=1)
 
 
 # --- true to the ledger -------------------------------------------------------------------------------
+
+
+IN_BOTH = sorted({*Order.__struct_fields__} & {*OrderStory.__struct_fields__} - {"verb"})
+
+
+def as_order(story: OrderStory) -> dict[str, object]:
+    """Return what a story and its order in the ledger have in common."""
+    return {name: getattr(story, name) for name in IN_BOTH} | {"verb": story.order_verb}
+
+
+def as_shown(order: Order) -> dict[str, object]:
+    return {name: getattr(order, name) for name in [*IN_BOTH, "verb"]}
 
 
 def test_entries_are_the_ledgers_orders_after_every_tick():
@@ -46,7 +60,7 @@ def test_entries_are_the_ledgers_orders_after_every_tick():
         wanted = sorted(
             (*ledger.open.values(), *ledger.settled.values()), key=lambda o: order_number(o.order)
         )
-        assert [entry.order for entry in view.entries] == wanted
+        assert [as_order(story) for story in view.entries] == list(map(as_shown, wanted))
         compared += len(wanted)
 
     run = PublishedRun(look)
@@ -55,28 +69,23 @@ def test_entries_are_the_ledgers_orders_after_every_tick():
 
 
 def test_every_order_ends_among_the_ended_with_its_last_state():
-    transitions = [
-        logged.record
-        for decided in last().decisions
-        for logged in decided.log
-        if isinstance(logged.record, Transition)
-    ]
+    transitions = [record for record in whole()[1] if isinstance(record, Transition)]
     final = {record.order: record for record in transitions if record.target not in OPEN}
     assert final
     for entry in last().ended:
-        record = final[entry.order.order]
-        assert (entry.order.state, entry.order.settled_at_ms) == (record.target, record.at_ms)
-        assert entry.retired
+        record = final[entry.order]
+        assert (entry.state, entry.settled_at_ms) == (record.target, record.at_ms)
         assert entry.receiver_container == record.container
-    assert {entry.order.order for entry in last().ended} == set(final)
+    assert {entry.order for entry in last().ended} == set(final)
 
 
 def test_states_of_a_decisions_orders_follow_the_ledger():
     for view in views():
-        states = {entry.order.order: entry.order.state for entry in view.entries}
+        states = {entry.order: entry.state for entry in view.entries}
         for decided in view.decisions:
-            for order, state in zip(decided.record.orders, decided.states, strict=True):
-                assert states.get(order, state) == state
+            assert [story.order for story in decided.orders] == list(decided.record.orders)
+            for story in decided.orders:
+                assert states.get(story.order, story.state) == story.state
 
 
 def test_a_job_whose_last_reduce_left_is_told_as_its_master_alone():
@@ -95,7 +104,7 @@ def test_a_job_whose_last_reduce_left_is_told_as_its_master_alone():
     assert told[0] == (0, 3, None)
     assert (1, 2, None) in told
     assert told[-1][:2] == (2, 1)
-    ended_at_ms = max(entry.order.freed_at_ms or 0 for entry in seen[-1].ended)
+    ended_at_ms = max(entry.freed_at_ms or 0 for entry in seen[-1].ended)
     assert told[-1][2] == seen[-1].now_ms - ended_at_ms > 10_000
 
 
@@ -128,7 +137,7 @@ def test_readers_in_other_threads_see_whole_views_only():
             if len(view.decisions) != view.counts.decisions:
                 faults.append(f"{len(view.decisions)} decisions, {view.counts.decisions} counted")
             numbered = {order for decided in view.decisions for order in decided.record.orders}
-            if not {entry.order.order for entry in view.entries} <= numbered:
+            if not {entry.order for entry in view.entries} <= numbered:
                 faults.append("an entry without its decision")
 
     readers = [threading.Thread(target=read) for _ in range(3)]
@@ -225,38 +234,30 @@ def test_occupancy_begins_fine_and_thins_out():
     assert not kept.is_due(9_000)
 
 
-def all_records():
-    """Return the header and all records that the last view remembers, in order."""
-    logged = [each for decided in last().decisions for each in decided.log]
-    return [last().decisions[0].header, *(each.record for each in sorted(logged, key=lambda each: each.rank))]
+def remember(records, **bounds: int) -> RecentOrders:
+    recent = RecentOrders(**bounds)
+    for record in records:
+        recent.apply(record)
+    recent.update(Ledger())
+    return recent
 
 
 def test_the_oldest_decisions_are_forgotten_with_all_that_belongs_to_them():
-    remembered = RecentDecisions(decisions_max=1)
-    for record in all_records():
-        remembered.apply(record)
-    [kept] = remembered.newest_first()
-    assert kept.record.number == 2
-    remembered = RecentDecisions(logged_max=1)
-    for record in all_records():
-        remembered.apply(record)
-    assert [decided.record.number for decided in remembered.newest_first()] == [2]
+    for bound in ("decisions_max", "stories_max"):
+        (kept,) = remember(whole()[1], **{bound: 1}).decisions
+        assert kept.record.number == 2
+        assert [story.state for story in kept.orders] == ["granted"] * len(kept.record.orders)
 
 
 def test_a_controller_that_numbers_anew_replaces_what_was_before():
-    remembered = RecentDecisions()
-    for record in all_records() * 2:
-        remembered.apply(record)
-        numbers = [decided.record.number for decided in remembered.newest_first()]
-        assert len(numbers) == len(set(numbers))
-    assert len(remembered.newest_first()) == 2
-    settled = [decided.states for decided in remembered.newest_first()]
-    assert all(state == "granted" for states in settled for state in states)
+    kept = remember(whole()[1] * 2).decisions
+    assert [decided.record.number for decided in kept] == [2, 1]
+    assert all(story.state == "granted" for decided in kept for story in decided.orders)
 
 
 def test_records_of_orders_that_nobody_knows_are_harmless():
     publisher = Publisher()
-    publisher.record([record for record in all_records() if not isinstance(record, Decision | Header)])
+    publisher.record([record for record in whole()[1] if not isinstance(record, Decision | Header)])
     publisher.tick(Controller(DEFAULT), Observation(now_ms=1, as_of_ms=1), RUNNING)
     assert (publisher.view.decisions, publisher.view.entries, publisher.view.checkpoints) == ((), (), ())
 
@@ -282,11 +283,12 @@ def test_a_span_falls_into_the_bucket_that_holds_it(span_ms, place):
 
 def test_counts_are_values():
     counted = Counting()
-    for record in all_records():
-        counted.apply(record)
+    recent = RecentOrders()
+    for record in whole()[1]:
+        counted.apply(record, recent.apply(record))
     first = counted.counts()
     before = msgspec.json.encode(dict(first.ended))
-    for record in all_records():
-        counted.apply(record)
+    for record in whole()[1]:
+        counted.apply(record, recent.apply(record))
     assert counted.counts().ended != first.ended
     assert msgspec.json.encode(dict(first.ended)) == before

@@ -6,12 +6,10 @@ An explanation holds the stories of :mod:`yarnctl.journal.explaining.story` unch
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from yarnctl.api.paged import Count, ReasonOut, Size
-from yarnctl.deciding.lifecycle import Event, State
+from yarnctl.deciding.lifecycle import State
 from yarnctl.journal.explaining.story import (
     AdmissionStory,
     OrderStory,
@@ -75,32 +73,6 @@ class RefusedOut(msgspec.Struct, frozen=True, kw_only=True):
     reason: ReasonOut | None = None
 
 
-class TransitionOut(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of an order's state."""
-
-    order: str
-    source: State
-    event: Event
-    target: State
-    at_ms: int
-    why: str
-    application: str
-    container: str
-    keys_done: int | None
-    reason: ReasonOut | None = None
-
-
-class PerformedOut(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of one action on the cluster."""
-
-    order: str | None
-    action: str
-    outcome: Literal["accepted", "refused", "unknown", "withheld"]
-    why: str
-    at_ms: int
-    reason: ReasonOut | None = None
-
-
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
     """All that the daemon remembers of one id, as text (``text``, one line each) and as data.
 
@@ -120,7 +92,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecisionDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """One decision with all its records."""
+    """One decision with its candidates; ``explanation`` holds the stories of its orders."""
 
     id: Count
     at_ms: int
@@ -132,9 +104,6 @@ class DecisionDetail(msgspec.Struct, frozen=True, kw_only=True):
     unmet: int
     refused_jobs: list[RefusedOut]
     refused_tasks: list[RefusedOut]
-    transitions: list[TransitionOut]
-    transfers: list[str]
-    actions: list[PerformedOut]
     explanation: Explained
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from yarnctl.api.cluster_answers import Role
 from yarnctl.api.paged import Count, ReasonOut, Size
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.order import OrderVerb
+from yarnctl.deciding.records import ApplicationName
+from yarnctl.journal.explaining.story import Sent
 
 
 class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
     """One order of a reclaim list. ``remaining_ms``: the task's remaining time when it was chosen.
+
+    ``names``: [name, user, queue] of its applications by id, also after these have ended.
 
     ``keys_done``: keys in its checkpoint. ``predicted_cost_ms``: predicted resume cost; ``cost_ms``: measured
     resume cost (null: not resumed). ``retired``: the order has left the list. ``observed``: yarnctl only
@@ -45,6 +51,9 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
     cost_ms: int | None
     receiver_application: str
     receiver_container: str
+    sent: Sent = ""
+    lost_work_ms: int | None = None
+    names: Mapping[str, ApplicationName] = {}
     reason: ReasonOut | None = None
     observed: bool = False
 
@@ -52,10 +61,11 @@ class EntryOut(msgspec.Struct, frozen=True, kw_only=True):
 class ReclaimList(msgspec.Struct, frozen=True, kw_only=True):
     """The orders for one preempting application, oldest first.
 
-    ``queue``, ``role`` and ``pending`` are null if the snapshot no longer has the application. ``states``
-    counts the entries shown. ``expected``: requests that its open orders will serve; ``would_order``: those
-    that an observing daemon would order containers for. Its orders are ``simulated`` after their predicted
-    time, until the application receives a container or no longer waits.
+    ``role`` and ``pending`` are null if the snapshot no longer has the application; ``name``, ``user`` and
+    ``queue`` then come from the decisions (null: not known). ``states`` counts the entries shown.
+    ``expected``: requests that its open orders will serve; ``would_order``: those that an observing daemon
+    would order containers for. Its orders are ``simulated`` after their predicted time, until the
+    application receives a container or no longer waits.
     """
 
     application: str
@@ -66,6 +76,8 @@ class ReclaimList(msgspec.Struct, frozen=True, kw_only=True):
     states: dict[State, int]
     entries: list[EntryOut]
     would_order: Count = 0
+    name: str | None = None
+    user: str | None = None
 
 
 class CheckpointOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +95,8 @@ class CheckpointOut(msgspec.Struct, frozen=True, kw_only=True):
 class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     """A decision in short; ``states`` counts its orders by state.
 
+    ``names``: [name, user, queue] by application id, of ``application`` and ``victims``.
+
     ``withheld`` counts the orders that were not sent: yarnctl only observed, or sending failed.
     """
 
@@ -97,6 +111,7 @@ class DecisionSummary(msgspec.Struct, frozen=True, kw_only=True):
     victims: list[str]
     states: dict[State, int]
     withheld: Count = 0
+    names: Mapping[str, ApplicationName] = {}
     reason: ReasonOut | None = None
 
 

@@ -268,6 +268,12 @@ def plain(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
+def job_of(application: str, names: Mapping[str, tuple[str, str, str]]) -> str | None:
+    """Return the job's name and user of an application for a table; None: not known."""
+    known = names.get(application)
+    return None if known is None else plain(f"{known[0] or 'unnamed'} ({known[1]})")
+
+
 def short(queue: str) -> str:
     """Return a queue's full path without ``root``, for a table."""
     return plain(queue.removeprefix("root."))

@@ -6,10 +6,34 @@ import click
 
 from yarnctl.api.order_answers import DecisionSummary
 from yarnctl.api.paged import Page
-from yarnctl.cli.asking import ago, ask, ask_all, counted, limit_option, plain, short, showing_options, shown
+from yarnctl.cli.asking import (
+    ago,
+    ask,
+    ask_all,
+    counted,
+    job_of,
+    limit_option,
+    plain,
+    short,
+    showing_options,
+    shown,
+)
 from yarnctl.command_line import print_json, print_table
 
-COLUMNS = ("id", "age", "for", "queue", "needed", "chosen", "unmet", "from", "orders", "reason")
+COLUMNS = (
+    "id",
+    "age",
+    "for",
+    "job",
+    "queue",
+    "needed",
+    "chosen",
+    "unmet",
+    "from",
+    "jobs",
+    "orders",
+    "reason",
+)
 
 
 @click.command()
@@ -54,11 +78,13 @@ def _row(decision: DecisionSummary, now_ms: int) -> tuple[object, ...]:
         decision.id,
         ago(decision.at_ms, now_ms),
         plain(decision.application),
+        job_of(decision.application, decision.names),
         short(decision.queue),
         decision.shortfall,
         decision.chosen,
         decision.unmet,
         plain(", ".join(decision.victims)) or None,
+        ", ".join(filter(None, (job_of(each, decision.names) for each in decision.victims))) or None,
         _orders(decision),
         plain(decision.why),
     )

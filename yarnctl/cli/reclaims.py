@@ -14,6 +14,7 @@ from yarnctl.cli.asking import (
     ask,
     ask_all,
     counted,
+    job_of,
     limit_option,
     part,
     plain,
@@ -27,6 +28,7 @@ from yarnctl.command_line import print_json, print_table
 COLUMNS = (
     "order",
     "victim",
+    "job",
     "attempt",
     "node",
     "state",
@@ -99,12 +101,14 @@ def _cost(entry: EntryOut) -> str | None:
 def _print_list(reclaims: ReclaimList, now_ms: int) -> None:
     pending = "has ended" if reclaims.pending is None else f"{reclaims.pending} pending"
     would = f", would order {reclaims.would_order} (observing)" if reclaims.would_order else ""
-    name = f"{reclaims.application} ({short(reclaims.queue or '-')})"
+    job = "" if reclaims.user is None else f"{reclaims.name or 'unnamed'}, user {reclaims.user}, "
+    name = f"{reclaims.application} ({job}{short(reclaims.queue or '-')})"
     title = f"{name}: {pending}, {reclaims.expected} expected{would};"
     rows = [
         (
             entry.order,
             plain(entry.victim),
+            job_of(entry.victim, entry.names),
             plain(entry.attempt),
             plain(entry.node),
             _state(entry),

@@ -29,6 +29,7 @@ from yarnctl.deciding.looks import Looks
 from yarnctl.deciding.model import (
     Action,
     ApplicationEnded,
+    ApplicationView,
     ContainerEnded,
     Fact,
     Grow,
@@ -428,7 +429,7 @@ class Controller:
             self._note_unanswered(held, unanswered, "not-observed")
             if not unanswered:  # too many rounds: a job that was not read is not marked as silent
                 held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
-        self._commit(effects, plan, now_ms)
+        self._commit(effects, plan, now_ms, held.snapshot)
         self.verdicts = verdicts_of(held.snapshot, cluster_demand, plan, self.settings)
         for trigger, why in cluster_demand.refused:
             if self._looks.is_new(trigger.application, why):
@@ -445,8 +446,9 @@ class Controller:
             deferred.demand, deferred.open_orders = demand(inputs, self.ledger, self.settings), standing
         return deferred.demand
 
-    def _commit(self, effects: Effects, plan: Plan, now_ms: int) -> None:
+    def _commit(self, effects: Effects, plan: Plan, now_ms: int, snapshot: Snapshot) -> None:
         """Turn a plan into decisions, orders and actions."""
+        views = {view.application: view for view in snapshot.applications}
         for planned in plan.planned:
             trigger, choice = planned.demand.trigger, planned.choice
             effects.add(self._orders.wait_for(trigger.application, choice.awaited, now_ms))
@@ -454,7 +456,7 @@ class Controller:
                 continue
             if choice.picks:
                 self._looks.refused.pop(trigger.application, None)
-                effects.add(self._order(planned, now_ms))
+                effects.add(self._order(planned, now_ms, views))
                 continue
             why = why_none(planned)
             if self._looks.is_new(trigger.application, why):
@@ -462,11 +464,11 @@ class Controller:
                     records.Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)
                 )
 
-    def _order(self, planned: Planned, now_ms: int) -> Effects:
+    def _order(self, planned: Planned, now_ms: int, views: Mapping[str, ApplicationView]) -> Effects:
         """Enter one decision's picks into the ledger and make their requests."""
         choice = planned.choice
         names, groups = name_orders(choice.picks, self.ledger.issued)
-        decision = decision_of(planned, self.ledger.decisions + 1, names, groups, now_ms)
+        decision = decision_of(planned, self.ledger.decisions + 1, names, groups, now_ms, views)
         self.ledger.apply(decision)
         orders = [self.ledger.open[name] for name in names]
         return Effects((decision,), [requested(order, self.settings, orders) for order in orders])

@@ -19,6 +19,9 @@ from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.units import Resources
 
 TaskKind = Literal["map", "reduce", "am", "executor", "worker"]
+NAME_MAX = 200
+"""Characters kept of an application's name and of its user: its owner can write anything."""
+
 Ending = Literal["suspended", "completed", "killed", "failed", "lost"]
 
 

@@ -18,7 +18,7 @@ from yarnctl.deciding.forecast import FreeCapacity, model_queues, place_pending
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.mix import choose_mix
-from yarnctl.deciding.model import Action, Release, Snapshot, Suspend, TaskView
+from yarnctl.deciding.model import NAME_MAX, Action, ApplicationView, Release, Snapshot, Suspend, TaskView
 from yarnctl.deciding.offers import MixInput
 from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.preemptor import (
@@ -34,7 +34,7 @@ from yarnctl.deciding.preemptor import (
     preemptable,
 )
 from yarnctl.deciding.reasons.orders import NoPendingRequests, RequesterHasRoom, RoomElsewhere
-from yarnctl.deciding.records import Decision
+from yarnctl.deciding.records import ApplicationName, Decision
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
@@ -72,10 +72,16 @@ class Planned(NamedTuple):
 
 
 def decision_of(
-    planned: Planned, number: int, orders: tuple[str, ...], groups: tuple[str, ...], now_ms: int
+    planned: Planned,
+    number: int,
+    orders: tuple[str, ...],
+    groups: tuple[str, ...],
+    now_ms: int,
+    views: Mapping[str, ApplicationView],
 ) -> Decision:
     """Return the record of a choice whose picks were given these order ids and groups."""
     choice = planned.choice
+    named = dict.fromkeys((planned.demand.trigger.application, *(pick.application for pick in choice.picks)))
     return Decision(
         number=number,
         at_ms=now_ms,
@@ -89,7 +95,13 @@ def decision_of(
         refused_jobs=choice.refused_jobs,
         refused_tasks=choice.refused_tasks,
         levers=choice.pulls,
+        names={each: name_of(views[each]) for each in named},
     )
+
+
+def name_of(view: ApplicationView) -> ApplicationName:
+    """Return an application's name, user and queue for the journal. Its owner can write anything: cut it."""
+    return ApplicationName(view.name[:NAME_MAX], view.user[:NAME_MAX], view.queue)
 
 
 class Plan(NamedTuple):

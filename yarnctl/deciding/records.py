@@ -73,11 +73,20 @@ class Trigger(msgspec.Struct, frozen=True):
     as_of_ms: int | None = None
 
 
+class ApplicationName(NamedTuple):
+    """An application's name, user and queue; the first two are cut."""
+
+    name: str
+    user: str
+    queue: str
+
+
 class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True, omit_defaults=True):
     """Victims chosen on behalf of one application. ``orders[i]`` was given to ``picks[i]``.
 
     ``total`` is the cluster's size: with it a reader computes what part of the cluster a key stands for.
-    Of a mix, ``levers[i]`` is what ``orders[i]`` pulls, with its predicted time and cost.
+    Of a mix, ``levers[i]`` is what ``orders[i]`` pulls, with its predicted time and cost. ``names``: of the
+    requesting application and of those picked from, which people still want to know after these have ended.
     """
 
     number: int
@@ -92,6 +101,7 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True, omit_d
     refused_jobs: tuple[RefusedJob, ...]
     refused_tasks: tuple[RefusedTask, ...]
     levers: tuple[LeverPull, ...] = ()
+    names: Mapping[str, ApplicationName] = {}
 
     @property
     def pulls(self) -> tuple[LeverPull | None, ...]:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from yarnctl.deciding.model import ApplicationView, ContainerRequest, QueueView, Snapshot
+from yarnctl.deciding.model import NAME_MAX, ApplicationView, ContainerRequest, QueueView, Snapshot
 from yarnctl.deciding.reasons.demand import NotModelled, StandingAside
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
@@ -35,8 +35,11 @@ class QueueRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True)
         return QueueView(**msgspec.structs.asdict(self))
 
 
-class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
-    """What a step reads of an application; ``priority``, deadline and progress only where they are read."""
+class ApplicationRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """What a step reads of an application; ``priority``, deadline and progress only where they are read.
+
+    ``name``: in its first row only; it is cut at :data:`NAME_MAX`, and decides nothing.
+    """
 
     application: str
     queue: str
@@ -53,10 +56,13 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True):
     priority: int = 0
     deadline_at_ms: int | None = None
     progress_ratio: float = 0.0
+    name: str = ""
 
-    def view(self) -> ApplicationView:
-        """Return the application as a step reads it."""
-        return ApplicationView(am_size=NOT_READ, **msgspec.structs.asdict(self))
+    def view(self, earlier_view: ApplicationView | None) -> ApplicationView:
+        """Return the application as a step reads it; ``earlier_view``: that of the row before."""
+        fields = msgspec.structs.asdict(self)
+        known = {"name": earlier_view.name} if earlier_view else {}
+        return ApplicationView(am_size=NOT_READ, **fields | known)
 
 
 class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -172,12 +178,14 @@ class Writer:
             if self._views.get(name) is view:
                 continue
             row = self._columns.row(view)
-            if rows.get(name) != row:
+            if name not in rows:
+                changed.append(msgspec.structs.replace(row, name=view.name[:NAME_MAX]))
+            elif rows[name] != row:
                 changed.append(row)
+            rows[name] = row
         gone = tuple(name for name in rows if name not in views)
         for name in gone:
             del rows[name]
-        rows.update((row.application, row) for row in changed)
         order = tuple(views) if list(rows) != list(views) else None
         if order is not None:
             self._rows = {name: rows[name] for name in order}
@@ -223,7 +231,10 @@ class Reader:
         )
         self.applications = _applied(
             self.applications,
-            {row.application: row.view() for row in change.applications},
+            {
+                row.application: row.view(self.applications.get(row.application))
+                for row in change.applications
+            },
             change.gone,
             change.order,
         )

@@ -606,7 +606,7 @@ def test_what_is_only_observed_is_told_as_that(caplog) -> None:
     decided = loop.publisher.view.decisions[-1]
     assert summary(decided).withheld == len(decided.record.orders) > 0
     (story, *_) = explain(journal.records, decided.record.orders[0]).orders
-    assert story.withheld
+    assert story.sent == "withheld"
     text = "\n".join(in_words(explain(journal.records, story.order)))
     assert "  result   none: the order was not sent (it would have freed its container after 4 s)" in text
     assert "  cost     none: the order was not sent" in text

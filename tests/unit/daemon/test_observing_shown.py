@@ -7,7 +7,8 @@ import pytest
 from tests.unit.daemon.test_loop import busy, daemon
 from yarnctl.cli.decisions import _orders
 from yarnctl.cli.reclaims import _state
-from yarnctl.daemon.view.reclaim_lists import Decided, RankedRecord
+from yarnctl.daemon.view.recent_orders import RecentOrders
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import Withheld
 from yarnctl.deciding.order import ORDER_VERBS, OrderVerb
 from yarnctl.deciding.reasons.outcomes import Observing
@@ -25,11 +26,12 @@ def test_withheld_orders_of_every_verb_are_counted(verb: OrderVerb) -> None:
     loop.run(40)
     decided = loop.publisher.view.decisions[-1]
     (*orders,) = decided.record.orders
-    rows = [
-        RankedRecord(rank, Performed(at_ms=1, action=verb, order=order, outcome=Withheld(Observing())))
-        for rank, order in enumerate(orders, 2)
-    ]
-    shown = summary(Decided(decided.record, decided.header, (decided.log[0], *rows), decided.states))
+    recent = RecentOrders()
+    recent.apply(decided.record)
+    for order in orders:
+        recent.apply(Performed(at_ms=1, action=verb, order=order, outcome=Withheld(Observing())))
+    recent.update(Ledger())
+    shown = summary(recent.decisions[0])
     assert shown.withheld == len(orders) > 0
     assert _orders(shown) == f"would order {len(orders)}"
 
@@ -39,7 +41,7 @@ def test_an_observing_daemon_expects_no_container() -> None:
     while not loop.publisher.view.entries:
         loop._once()
     view = loop.publisher.view
-    count = sum(entry.order.serves for entry in view.entries)
+    count = sum(entry.serves for entry in view.entries)
     assert count > 0
     shown = {each.application: each for each in applications(view)}
     assert (shown[ASKER].expected, shown[ASKER].would_order) == (0, count)
@@ -72,7 +74,7 @@ def test_nothing_is_being_freed_without_an_open_order() -> None:
     while not loop.publisher.view.entries:
         loop._once()
     (now,) = (line for line in everything_about(loop.publisher.view, ASKER).rendered if line[:4] == "now:")
-    count = sum(entry.order.serves for entry in loop.publisher.view.entries)
+    count = sum(entry.serves for entry in loop.publisher.view.entries)
     assert f"{count} container{'s' * (count > 1)} ordered from research-" in now
 
     cluster = busy()

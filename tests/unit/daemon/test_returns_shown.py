@@ -10,7 +10,7 @@ from tests.golden.tables import GUARD_FREE, app, cluster, row, seen
 from yarnctl.daemon.guards import WriteGuard
 from yarnctl.daemon.loop import Recorder
 from yarnctl.daemon.view.published import Counting, LoopStatus, Publisher
-from yarnctl.daemon.view.reclaim_lists import RecentDecisions, ReclaimLists
+from yarnctl.daemon.view.recent_orders import RecentOrders
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import (
     CameBack,
@@ -25,7 +25,7 @@ from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Return, SavedLost, performed
 from yarnctl.journal.chain import MemoryJournal
-from yarnctl.journal.explaining.explain import explain, in_words
+from yarnctl.journal.explaining.explain import in_words, reader_of
 from yarnctl.service.routes.prometheus import text
 
 FULL = cluster(app("r1", "research", 50), app("p1", "production", 1, 1))
@@ -41,16 +41,17 @@ EVENTS = [
 
 @pytest.mark.parametrize("retired", [True, False])
 def test_the_cost_is_noted_in_the_list_or_after(retired):
-    steps, reclaiming = Controller(GUARD_FREE), ReclaimLists()
+    steps, reclaiming = Controller(GUARD_FREE), RecentOrders()
     for now_ms, snapshot, facts in EVENTS if retired else [*EVENTS[:3], EVENTS[4], (90_000, None, ())]:
         step = steps.step(seen(snapshot, {"r1": row("r1", 49, cost_ms=7000)}, now_ms=now_ms, facts=facts))
         for record in step.records:
             reclaiming.apply(record)
         reclaiming.update(steps.ledger)
         shown = reclaiming.entries + reclaiming.ended
-        assert [(each.order.order, each.predicted_cost_ms) for each in shown] == [("o-000001", 7000)]
+        assert [(each.order, each.predicted_cost_ms) for each in shown] == [("o-000001", 7000)]
     (entry,) = reclaiming.ended
-    assert entry.cost_ms == 2600 + 700 + 2500 + 900
+    assert entry.came_back is not None
+    assert entry.came_back.cost_ms == 2600 + 700 + 2500 + 900
 
 
 LOST = CameBackWithout("o-000001", "again", 7, 1, 0, 60_000)
@@ -60,13 +61,14 @@ LOST = CameBackWithout("o-000001", "again", 7, 1, 0, 60_000)
     ("fact", "words"), [(BACK, "measured 6.7 s"), (LOST, "did not use the checkpoint of 7 keys")]
 )
 def test_the_service_remembers_what_became_of_a_suspended_task(fact, words):
-    steps, remembered = Controller(GUARD_FREE), RecentDecisions()
+    steps, remembered = Controller(GUARD_FREE), RecentOrders()
     for now_ms, snapshot, facts in [*EVENTS[:-1], (60_000, None, (fact,))]:
         step = steps.step(seen(snapshot, {"r1": row("r1", 49, cost_ms=7000)}, now_ms=now_ms, facts=facts))
         for record in step.records:
             remembered.apply(record)
-    (decided,) = remembered.newest_first()
-    told = explain([each.record for each in decided.log], "o-000001")
+    remembered.update(steps.ledger)
+    (decided,) = remembered.decisions
+    told = reader_of("o-000001").explanation(decided.orders)
     assert words in "\n".join(in_words(told))
 
 
@@ -97,7 +99,7 @@ def test_people_are_warned_of_saved_work_that_was_lost(caplog, keys, words):
 def test_lost_checkpoints_and_their_keys_are_counted():
     counted = Counting()
     for record in (_lost("o-1", 7), _lost("o-2", -1), _lost("o-3", 4), _returned()):
-        counted.apply(record)
+        counted.apply(record, ())
     assert (counted.counts().checkpoints_lost, counted.counts().keys_lost) == (3, 11)
 
 

@@ -12,6 +12,7 @@ from tests.unit.service.played import views
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.why_waiting import Waiting, is_waiting, sentence
 from yarnctl.daemon.waiting_log import REPEAT_MS, VAIN_MS, WaitingLog
+from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.reasons.demand import NoQueueOverGuarantee, NoTaskMayStop, UserAtLimit
 from yarnctl.deciding.reasons.modes import LockHeldElsewhere
 from yarnctl.deciding.reasons.waiting_reasons import ContainersOrdered, DecidedNext
@@ -54,7 +55,7 @@ def test_each_view_has_one_reason_for_each_waiting_application() -> None:
         for view in run:
             assert set(view.waiting) == waiting_in(view)
             found.update(each.kind for each in view.waiting.values())
-            opened = {entry.order.requester for entry in view.entries if entry.order.is_open}
+            opened = {entry.requester for entry in view.entries if entry.state in OPEN}
             ordered = {name for name, each in view.waiting.items() if each.kind in ("ordered", "would-order")}
             assert ordered == opened & set(view.waiting)
         kinds.append(found)

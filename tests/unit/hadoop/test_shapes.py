@@ -157,7 +157,7 @@ def test_any_json_gives_records_or_our_error(value):
         yarn.APPLICATIONS,
         yarn.SCHEDULER,
         yarn.CLUSTER_METRICS,
-        mapreduce.JOBS,
+        mapreduce.TASKS,
         yarn.REMOTE_EXCEPTION,
     ):
         try:

@@ -34,12 +34,14 @@ Look = Callable[[View], None]
 
 
 class Recording:
-    """A journal that hands its records on to a publisher."""
+    """A journal that keeps its records, and hands them on to a publisher."""
 
     def __init__(self, publisher: Publisher) -> None:
         self.publisher = publisher
+        self.records: list[Record] = []
 
     def append(self, records: Sequence[Record]) -> None:
+        self.records += records
         self.publisher.record(records)
 
 
@@ -53,7 +55,8 @@ class PublishedRun(Run):
         self.look = look
         self.ticks = 0
         self.seen: Observation | None = None
-        super().__init__(setup, jobs, SCHEMES[scheme], Recording(self.publisher))
+        self.recording = Recording(self.publisher)
+        super().__init__(setup, jobs, SCHEMES[scheme], self.recording)
         self.port.observe = self._observe  # type: ignore[method-assign]
 
     def _observe(self, request: ObservationRequest) -> Observation:
@@ -76,18 +79,23 @@ class PublishedRun(Run):
 
 
 @cache
-def views() -> tuple[View, ...]:
-    """Return the views of the whole run, in order."""
+def whole() -> tuple[tuple[View, ...], tuple[Record, ...]]:
+    """Return the views of the whole run, in order, and its records."""
     seen: list[View] = []
-    PublishedRun(seen.append).go(until_ms=10 * 60_000)
-    return tuple(seen)
+    run = PublishedRun(seen.append)
+    run.go(until_ms=10 * 60_000)
+    return tuple(seen), tuple(run.recording.records)
+
+
+def views() -> tuple[View, ...]:
+    return whole()[0]
 
 
 def busy() -> View:
     """Return the view in which most orders are open and some are settled already."""
 
     def rank(view: View) -> tuple[int, int]:
-        return len({entry.order.state for entry in view.entries}), len(view.entries)
+        return len({entry.state for entry in view.entries}), len(view.entries)
 
     return max(views(), key=rank)
 

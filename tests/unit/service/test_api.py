@@ -8,19 +8,15 @@ import msgspec
 import pytest
 
 from tests.unit.service.conftest import TOKEN
-from tests.unit.service.played import busy, last, views
-from yarnctl.api.paged import ReasonOut
+from tests.unit.service.played import busy, last, views, whole
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.model import Accepted, Kill, Refused
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import AskedToStop, ClusterFault, HdfsUnwritable, LockHeldElsewhere
-from yarnctl.deciding.reasons.outcomes import KillNotAllowed
-from yarnctl.deciding.records import performed
+from yarnctl.deciding.records import Decision
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import text
-from yarnctl.service.answers.explanations import _performed
 from yarnctl.service.routes import lists
 
 RESEARCH, PRODUCTION = "application_1_000001", "application_1_000002"
@@ -28,7 +24,7 @@ RESEARCH, PRODUCTION = "application_1_000001", "application_1_000002"
 
 def test_the_run_is_worth_looking_at():
     view = busy()
-    assert len({entry.order.state for entry in view.entries}) > 1
+    assert len({entry.state for entry in view.entries}) > 1
     assert any(entry.keys_done for entry in view.entries)
     assert len(view.decisions) > 1
     assert view.refusals
@@ -41,9 +37,9 @@ def test_reclaim_lists_are_the_ledgers(served):
     page = served.get("/v1/reclaims")
     [each] = page["items"]
     shown = [(entry["order"], entry["state"]) for entry in each["entries"]]
-    assert shown == [(entry.order.order, entry.order.state) for entry in busy().entries]
+    assert shown == [(entry.order, entry.state) for entry in busy().entries]
     assert (each["application"], each["queue"], each["role"]) == (PRODUCTION, "production", "preempting")
-    assert each["expected"] == sum(e.order.serves for e in busy().entries if e.order.state in OPEN)
+    assert each["expected"] == sum(e.serves for e in busy().entries if e.state in OPEN)
     assert page["now_ms"] == busy().now_ms
 
 
@@ -58,7 +54,7 @@ def test_an_entry_tells_its_work_and_its_instants(served):
 
 
 def test_filters_of_reclaim_lists(served):
-    asked = {entry.order.ordered_at_ms for entry in busy().entries}
+    asked = {entry.ordered_at_ms for entry in busy().entries}
     assert served.get(f"/v1/reclaims?victim={RESEARCH}")["total"] == 1
     assert served.get(f"/v1/reclaims?victim={PRODUCTION}")["total"] == 0
     assert served.get("/v1/reclaims?queue=production")["total"] == 1
@@ -113,19 +109,24 @@ def test_a_decision_tells_all_that_was_written_about_it(served):
     decided = busy().decisions[0]
     detail = served.get(f"/v1/decisions/{decided.record.number}")
     assert [pick["order"] for pick in detail["chosen"]] == list(decided.record.orders)
-    assert [pick["state"] for pick in detail["chosen"]] == list(decided.states)
+    assert [pick["state"] for pick in detail["chosen"]] == [story.state for story in decided.orders]
     assert [each["why"] for each in detail["refused_tasks"]] == [r.why for r in decided.record.refused_tasks]
     assert all(each["meaning"] for each in detail["refused_tasks"])
     assert (detail["job_policy"], detail["task_policy"]) == ("MR", "SRT")
-    assert {each["target"] for each in detail["transitions"]} == {"suspending", "checkpointed"}
-    assert [each["action"] for each in detail["actions"]].count("suspend") == len(detail["chosen"])
+    told = detail["explanation"]["orders"]
+    assert {each["state"] for each in told} == {"suspending", "checkpointed"}
+    assert [(each["order_verb"], each["sent"]) for each in told] == [("suspend", "accepted")] * len(told)
 
 
 def test_the_explanation_is_the_journals(served):
     decided = busy().decisions[0]
     told = served.get(f"/v1/decisions/{decided.record.number}")["explanation"]
-    assert decided.header is not None
-    found = explain([decided.header, *(logged.record for logged in decided.log)], PRODUCTION)
+    records, number = whole()[1], decided.record.number
+    begin = next(i for i, one in enumerate(records) if isinstance(one, Decision) and one.number == number)
+    opened = [story.order for story in decided.orders]
+    about = [one for one in records[begin:] if getattr(one, "order", "") in opened]
+    seen = [one for one in about if getattr(one, "at_ms", 0) <= busy().now_ms]
+    found = explain([records[0], decided.record, *seen], PRODUCTION)
     assert told["text"] == in_words(found)
     assert {name: value for name, value in told.items() if name != "text"} == json.loads(
         msgspec.json.encode(found)
@@ -148,7 +149,7 @@ def test_a_decision_that_is_not_known_is_in_the_journal(served):
 
 
 def test_an_explanation_of_any_id(served):
-    order = busy().entries[0].order
+    order = busy().entries[0]
     for name in (order.order, order.attempt, order.container, order.victim, order.requester):
         told = served.get(f"/v1/explanations/{name}")
         assert told["id"] == name
@@ -197,7 +198,7 @@ def test_the_snapshot_adds_up(served):
         "production": "preempting",
         "research": "preemptable",
     }
-    assert seen["open_orders"] == sum(1 for entry in busy().entries if entry.order.state in OPEN)
+    assert seen["open_orders"] == sum(1 for entry in busy().entries if entry.state in OPEN)
 
 
 def test_applications(served):
@@ -255,17 +256,6 @@ def test_why_the_loop_does_not_run_is_told_by_code_and_in_words(served):
     assert told["reason"] == {"code": "lock-held-elsewhere", "text": "another yarnctl holds the lock"}
     served.view = with_loop(busy(), state="running", why=())
     assert served.get("/v1/snapshot")["loop"]["reason"] is None
-
-
-def test_what_came_of_an_action_is_told_by_code_and_in_words():
-    no = performed(7, Kill("o-000001", "r1", "r1.0", "r1.0c"), Refused(KillNotAllowed()))
-    told = _performed(no)
-    assert (told.outcome, told.why) == (
-        "refused",
-        "the settings do not allow yarnctl to kill the task; its work would be lost",
-    )
-    assert told.reason == ReasonOut(code="kill-not-allowed", text=told.why)
-    assert _performed(performed(7, Kill("o-000001", "r1", "r1.0", "r1.0c"), Accepted())).reason is None
 
 
 def test_ready_while_the_cluster_answers(served):
@@ -431,11 +421,11 @@ def test_a_body_without_end_is_not_read(served):
 
 
 def test_an_id_may_be_given_by_its_end(served):
-    entry = busy().entries[0].order
-    for whole in (entry.attempt, entry.container, entry.victim, entry.requester):
-        end = whole.partition("_")[2].partition("_")[2]
+    entry = busy().entries[0]
+    for full in (entry.attempt, entry.container, entry.victim, entry.requester):
+        end = full.partition("_")[2].partition("_")[2]
         for short in (f"1_{end}", f"…1_{end}", f"...1_{end}"):
-            assert served.get(f"/v1/explanations/{short}") == served.get(f"/v1/explanations/{whole}")
+            assert served.get(f"/v1/explanations/{short}") == served.get(f"/v1/explanations/{full}")
     short = entry.requester.removeprefix("application_")
     assert served.get(f"/v1/reclaims/{short}") == served.get(f"/v1/reclaims/{entry.requester}")
     for path, name in (

@@ -63,13 +63,13 @@ def test_apps_of_a_cluster_that_is_not_seen_are_not_known(served, say, option):
 def test_tables(say):
     entry, saved = busy().entries[0], busy().checkpoints[0].order
     for command, words in (
-        (("reclaims",), (PRODUCTION, entry.order.order, entry.order.attempt, "checkpointed")),
-        (("reclaims", PRODUCTION), (entry.order.order, "granted")),
+        (("reclaims",), (PRODUCTION, entry.order, entry.attempt, "checkpointed")),
+        (("reclaims", PRODUCTION), (entry.order, "granted")),
         (("decisions",), (PRODUCTION, "pending requests fit on no node")),
-        (("decisions", "2"), ("chosen   job first by MR", entry.order.order)),
+        (("decisions", "2"), ("chosen   job first by MR", entry.order)),
         (("apps",), (PRODUCTION, "preempting", "research")),
         (("checkpoints", "seen"), (saved.order, saved.attempt, PRODUCTION)),
-        (("explain", entry.order.attempt), ("chosen   job first by MR", entry.order.order)),
+        (("explain", entry.attempt), ("chosen   job first by MR", entry.order)),
         (("snapshot",), ("running", "3 nodes", "production", "virtual-1")),
     ):
         status, out, err = say(*command)

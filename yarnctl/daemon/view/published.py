@@ -15,14 +15,7 @@ import msgspec
 from yarnctl.api.cluster_answers import LoopState, Mode
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.view.occupancy import Occupancy, Sample, role_of, sample_of
-from yarnctl.daemon.view.reclaim_lists import (
-    Checkpoint,
-    Decided,
-    Entry,
-    RankedRecord,
-    RecentDecisions,
-    ReclaimLists,
-)
+from yarnctl.daemon.view.recent_orders import Checkpoint, Decided, RankedRecord, RecentOrders
 from yarnctl.daemon.view.why_waiting import Waiting, waiting_reasons
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
@@ -35,12 +28,11 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ClusterUnseen, HdfsUnwritable, ModeReason
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
 from yarnctl.deciding.settings import DEFAULT, Settings
+from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.loop import ClusterIdentity
 
 BOUNDS_MS = (250, 500, 1_000, 1_500, 2_500, 5_000, 12_000, 30_000, 60_000)
 """Upper bounds of the histograms' buckets; the last bucket has none."""
-
-ASKED_MAX = 50_000
 
 
 class Histogram(msgspec.Struct, frozen=True):
@@ -83,24 +75,19 @@ class Counting:
 
     def __init__(self) -> None:
         self._counts = Counts()
-        self._asked_at_ms: dict[str, int] = {}
         self._asked_orders: dict[str, int] = {}
         self._ended: dict[str, int] = {}
-        self._not_sent: dict[str, None] = {}
         self._actions: dict[tuple[str, str], int] = {}
         self._dirty = False
 
-    def apply(self, record: Record) -> None:
-        """Count one record."""
+    def apply(self, record: Record, stories: Sequence[OrderStory]) -> None:
+        """Count one record; ``stories``: those that it changed."""
         self._dirty = True
         counts = self._counts
         if isinstance(record, Decision):
             self._counts = msgspec.structs.replace(counts, decisions=counts.decisions + 1)
-            self._asked_at_ms.update(dict.fromkeys(record.orders, record.at_ms))
-            while len(self._asked_at_ms) > ASKED_MAX:
-                del self._asked_at_ms[next(iter(self._asked_at_ms))]
         elif isinstance(record, Transition):
-            self._moved(record)
+            self._moved(record, stories[0] if stories else None)
         elif isinstance(record, Performed):
             self._performed(record)
         elif isinstance(record, Refusal):
@@ -114,21 +101,15 @@ class Counting:
     def _performed(self, performed: Performed) -> None:
         key = (performed.action, str(performed.outcome.__struct_config__.tag))
         self._actions[key] = self._actions.get(key, 0) + 1
-        if performed.action in ORDER_VERBS:
-            if isinstance(performed.outcome, Withheld):
-                self._not_sent[performed.order] = None
-            else:
-                self._not_sent.pop(performed.order, None)
-                self._asked_orders[performed.action] = self._asked_orders.get(performed.action, 0) + 1
+        if performed.action in ORDER_VERBS and not isinstance(performed.outcome, Withheld):
+            self._asked_orders[performed.action] = self._asked_orders.get(performed.action, 0) + 1
 
-    def _moved(self, transition: Transition) -> None:
-        if transition.order in self._not_sent:
-            if transition.target not in OPEN:
-                del self._not_sent[transition.order]
+    def _moved(self, transition: Transition, story: OrderStory | None) -> None:
+        if story is not None and story.sent == "withheld":
             return
-        counts, ordered_at_ms = self._counts, self._asked_at_ms.get(transition.order)
-        if ordered_at_ms is not None and transition.source != transition.target:
-            span_ms = max(0, transition.at_ms - ordered_at_ms)
+        counts = self._counts
+        if story is not None and transition.source != transition.target:
+            span_ms = max(0, transition.at_ms - story.ordered_at_ms)
             if transition.target == "checkpointed":
                 keys_saved = counts.keys_saved + max(0, transition.keys_done)
                 saved = counts.saved.plus(span_ms)
@@ -137,7 +118,6 @@ class Counting:
                 self._counts = msgspec.structs.replace(counts, freed=counts.freed.plus(span_ms))
         if transition.target not in OPEN:
             self._ended[transition.target] = self._ended.get(transition.target, 0) + 1
-            self._asked_at_ms.pop(transition.order, None)
 
     def counts(self) -> Counts:
         """Return the current counters as a value."""
@@ -191,8 +171,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     ``snapshot`` is the newest one, of ``snapshot_at_ms``. While no preempting application has pending
     requests (``no_demand``) the loop does not poll, so it may be old; then it shows no pending requests.
-    ``entries``: open orders and those not yet retired, oldest first. ``ended``, ``decisions``, ``refusals``
-    and ``checkpoints``: newest first. ``left_alone``: attempts that cannot be suspended now, with the reason.
+    ``entries``: open orders and those not yet retired, oldest first. ``ended`` (retired), ``decisions``,
+    ``refusals``, ``rankings`` and ``checkpoints``: newest first. ``left_alone``: attempts that cannot be
+    suspended now, with the reason.
     ``budgets``: empty without the mix. ``admission`` None: off. ``version`` grows with every view.
     ``waiting``: why each preempting application of ``snapshot`` with pending requests waits.
     """
@@ -204,8 +185,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Snapshot | None = None
     snapshot_at_ms: int | None = None
     no_demand: bool = False
-    entries: tuple[Entry, ...] = ()
-    ended: tuple[Entry, ...] = ()
+    entries: tuple[OrderStory, ...] = ()
+    ended: tuple[OrderStory, ...] = ()
     decisions: tuple[Decided, ...] = ()
     refusals: tuple[RankedRecord, ...] = ()
     rankings: tuple[RankedRecord, ...] = ()
@@ -278,10 +259,9 @@ class Publisher:
 
     def __init__(self, status: LoopStatus | None = None, now_ms: int = 0) -> None:
         self._view = View(version=0, now_ms=now_ms, loop=status or LoopStatus())
-        self._recent = RecentDecisions()
+        self._recent = RecentOrders()
         self._occupancy = Occupancy()
         self._counted = Counting()
-        self._reclaim_lists = ReclaimLists()
         self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, EligibilityReason] = {}
         self._held: tuple[HeldTime, ...] = ()
@@ -295,9 +275,7 @@ class Publisher:
     def record(self, records: Sequence[Record]) -> None:
         """Apply records that were written to the journal; the next view shows them."""
         for record in records:
-            self._recent.apply(record)
-            self._counted.apply(record)
-            self._reclaim_lists.apply(record)
+            self._counted.apply(record, self._recent.apply(record))
 
     def set_status(self, status: LoopStatus, now_ms: int) -> None:
         """Publish a new status of the loop; the rest is unchanged."""
@@ -326,8 +304,8 @@ class Publisher:
         """
         last = self._view
         snapshot, at_ms, quiet = self._shown(controller, observation, snapshot)
-        self._reclaim_lists.update(controller.ledger)
-        remembered = self._recent
+        recent = self._recent
+        recent.update(controller.ledger)
         self._view = View(
             version=last.version + 1,
             now_ms=max(last.now_ms, observation.now_ms, now_ms or 0),
@@ -336,12 +314,12 @@ class Publisher:
             snapshot=snapshot,
             snapshot_at_ms=None if snapshot is None else at_ms,
             no_demand=quiet,
-            entries=self._reclaim_lists.entries,
-            ended=self._reclaim_lists.ended,
-            decisions=remembered.newest_first(),
-            refusals=tuple(reversed(remembered.refusals)),
-            rankings=tuple(reversed(remembered.rankings)),
-            checkpoints=self._reclaim_lists.checkpoints,
+            entries=recent.entries,
+            ended=recent.ended,
+            decisions=recent.decisions,
+            refusals=tuple(recent.refusals),
+            rankings=tuple(recent.rankings),
+            checkpoints=tuple(recent.checkpoints),
             occupancy=self._occupancy.samples,
             unreachable=(*observation.unreachable, *observation.late),
             counts=self._counted.counts(),

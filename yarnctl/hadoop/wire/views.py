@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.model import ApplicationView, ContainerRequest, QueueView, TaskKind
+from yarnctl.deciding.model import NAME_MAX, ApplicationView, ContainerRequest, QueueView, TaskKind
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, MasterUnreachable
@@ -25,7 +25,6 @@ from yarnctl.hadoop.wire.tags import deadline_tag_ms, tags_in
 from yarnctl.units import NOTHING, Resources, minus, plus, times
 
 ANYWHERE = "*"
-NAME_MAX = 200  # The characters kept of a job's name: its user may write anything
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
 """MapReduce's request priorities (facts, section 1.1)."""
 NAMES_MAX, NAME_LENGTH_MAX = 8, 64  # Names of labels and resources: job owners write them

@@ -16,7 +16,14 @@ from yarnctl.deciding.levers import Lever
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.policies import FOREVER_MS
 from yarnctl.deciding.releaser import REASONS
-from yarnctl.journal.explaining.story import Explanation, OrderStory, RefusalStory, SavedLostStory, Tally
+from yarnctl.journal.explaining.story import (
+    Explanation,
+    OrderStory,
+    RefusalStory,
+    SavedLostStory,
+    Tally,
+    named,
+)
 from yarnctl.journal.rendering import containers, instant, span, when
 from yarnctl.units import Resources
 
@@ -112,8 +119,9 @@ def _counted(counts: dict[str, int]) -> list[tuple[str, int]]:
 def _order_in_words(story: OrderStory, story_before: OrderStory | None) -> list[str]:
     lines = [
         f"{story.order}: decision {story.decision} {instant(story.ordered_at_ms)}"
-        f" for {story.first_requester}, {containers(story.shortfall)} short ({story.trigger})",
-        f"  victim   {story.victim}, {story.attempt}, {story.container} on {story.node}",
+        f" for {named(story.first_requester, story.names)}, {containers(story.shortfall)} short"
+        f" ({story.trigger})",
+        f"  victim   {named(story.victim, story.names)}, {story.attempt}, {story.container} on {story.node}",
         f"  chosen   {_chosen(story)}",
         *_not_chosen(story, story_before),
     ]
@@ -165,18 +173,19 @@ def _not_chosen(story: OrderStory, story_before: OrderStory | None) -> list[str]
 
 
 def _result(story: OrderStory) -> str:
-    if story.withheld and not story.verb:
+    # An event that is named like its state says no more than the state.
+    why = "" if story.reason_code == story.state else story.why
+    if story.sent == "withheld" and not story.verb:
         end = "" if story.state in OPEN else f"{story.state.replace('_', ' ')}: "
-        why = f" ({end}{story.settled_why})" if story.settled_why else ""
-        return f"none: the order was not sent{why}"
+        return "none: the order was not sent" + (f" ({end}{why})" if why else "")
     if story.state in OPEN:
         return f"{story.state} at the end of the journal"
     state = story.state.replace("_", " ")
-    return f"{state}: {story.settled_why}" if story.settled_why else state
+    return f"{state}: {why}" if why else state
 
 
 def _receiver(story: OrderStory) -> str:
-    received = f"{story.receiver_application} received {story.receiver_container}"
+    received = f"{named(story.receiver_application, story.names)} received {story.receiver_container}"
     if story.state != "granted":
         return f"{received}; the order was for {story.requester}"
     if story.receiver_application != story.requester and story.exchanged_for:
@@ -230,7 +239,7 @@ def _keys_lost(lost: SavedLostStory) -> str:
 
 def _done(story: OrderStory) -> str:
     """Return how the attempt ended, and the work lost."""
-    if story.withheld and not story.verb:
+    if story.sent == "withheld" and not story.verb:
         return "none: the order was not sent"
     if story.verb in ("suspended", "released"):
         lost = _keys_lost(story.saved_lost) if story.saved_lost is not None else "no work lost"

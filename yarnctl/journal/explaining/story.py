@@ -6,19 +6,25 @@ journal does not record it.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
-from yarnctl.deciding.case import RefusedJob
+from yarnctl.deciding.case import RefusedJob, RefusedTask
 from yarnctl.deciding.levers import Lever
+from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.order import OrderVerb
-from yarnctl.deciding.releaser import Reason
+from yarnctl.deciding.records import ApplicationName
 from yarnctl.units import Resources
 
 Verb = Literal["", "suspended", "released", "killed", "left", "ended"]
 """How an attempt ended. "ended": not by yarnctl, or it failed, or its node was lost; "": it continued,
 completed first, or the journal has no end of it."""
+
+
+Sent = Literal["", "accepted", "refused", "unknown", "withheld"]
+"""The outcome of an order's request."""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -28,15 +34,6 @@ class Ran(msgspec.Struct, frozen=True):
     attempt: str
     container: str
     node: str
-
-
-class NextTask(NamedTuple):
-    """A task of the victim that was not chosen, its key, and the reason."""
-
-    application: str
-    attempt: str
-    key: tuple[int, ...]
-    why: Reason
 
 
 class CameBackStory(msgspec.Struct, kw_only=True, frozen=True):
@@ -68,12 +65,17 @@ class OrderStory(msgspec.Struct, kw_only=True):
     """One order from decision to end. Keys: the smallest is chosen first.
 
     * ``requester``: the application that it serves now; ``first_requester``: the one of its decision, because
-      of ``trigger``, which was short of ``shortfall`` containers. ``order_verb``: what the order demands.
+      of ``trigger``, which was short of ``shortfall`` containers. ``serves`` of its requests are met once all
+      of ``group`` are free. ``names``: of the applications here that decisions name.
+    * ``order_verb``: what the order demands; ``lever``: of a mix, with its predicted time and cost.
+      ``observed``: made by a daemon that only observes.
+    * ``sent``: the outcome of its request at ``sent_at_ms`` ("": none yet), which ``sent_why`` explains.
+    * ``state``: after the last event; ``why``: its reason as text, or the event, ``reason_code`` as code.
+    * ``progress_at_ms``: when the attempt was last known to be alive.
     * ``lost_work_ms``: the attempt's work since it last started on new keys, up to the accepted kill, or else
       up to the observed end; None: not recorded.
     * ``exchanged_for``: the order given to ``requester`` when another application received the container.
     * ``predicted_cost_ms``: predicted resume cost. ``total``: the cluster's size, for keys that are shares.
-    * ``withheld``: the order was not sent. ``lever``: of a mix, with its predicted time and cost.
     * ``left``, ``left_node``: the container that the application ended instead, where it chose.
     """
 
@@ -81,43 +83,60 @@ class OrderStory(msgspec.Struct, kw_only=True):
     decision: int
     requester: str
     first_requester: str
-    trigger: str
-    shortfall: int
+    names: Mapping[str, ApplicationName] = {}
+    trigger: str = ""
+    shortfall: int = 0
     victim: str
     attempt: str
     container: str
     node: str
+    size: Resources
+    serves: int
+    group: str
     order_verb: OrderVerb
+    observed: bool
     ordered_at_ms: int
+    progress_at_ms: int
     generation: int
-    job_policy: str
-    job_key: tuple[int, ...]
-    task_policy: str
-    task_key: tuple[int, ...]
+    job_policy: str = ""
+    job_key: tuple[int, ...] = ()
+    task_policy: str = ""
+    task_key: tuple[int, ...] = ()
     remaining_ms: int
     predicted_cost_ms: int
     total: Resources | None = None
     came_back: CameBackStory | None = None
     saved_lost: SavedLostStory | None = None
-    working_since_ms: int | None
-    next_jobs: tuple[RefusedJob, ...]
-    next_tasks: tuple[NextTask, ...]
-    transfers: list[str]
-    state: str = "ordered"
+    working_since_ms: int | None = None
+    next_jobs: tuple[RefusedJob, ...] = ()
+    next_tasks: tuple[RefusedTask, ...] = ()
+    transfers: tuple[str, ...] = ()
+    sent: Sent = ""
+    sent_at_ms: int | None = None
+    sent_why: str = ""
+    state: State = "ordered"
+    why: str = ""
+    reason_code: str = ""
     verb: Verb = ""
     lost_work_ms: int | None = 0
     keys_done: int | None = None
     checkpointed_at_ms: int | None = None
     freed_at_ms: int | None = None
     settled_at_ms: int | None = None
-    settled_why: str = ""
     receiver_container: str = ""
     receiver_application: str = ""
     exchanged_for: str = ""
-    withheld: bool = False
     lever: Lever | msgspec.UnsetType = msgspec.UNSET
     left: str | msgspec.UnsetType = msgspec.UNSET
     left_node: str | msgspec.UnsetType = msgspec.UNSET
+
+
+def named(application: str, names: Mapping[str, ApplicationName]) -> str:
+    """Return an application's id, with its name, user and queue if they are known."""
+    known = names.get(application)
+    if known is None:
+        return application
+    return f"{application} ({known.name or 'unnamed'}, user {known.user}, queue {known.queue})"
 
 
 class RefusalStory(msgspec.Struct, kw_only=True, frozen=True):

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from heapq import merge
-
-import msgspec
 
 from yarnctl.api.decision_answers import (
     ContainerRequestOut,
     DecisionDetail,
     Explained,
-    PerformedOut,
     PickOut,
     RefusalOut,
     RefusedOut,
-    TransitionOut,
     TriggerOut,
 )
 from yarnctl.api.order_answers import DecisionSummary
 from yarnctl.api.paged import ReasonOut
 from yarnctl.daemon.view.occupancy import pending_of, role_of
 from yarnctl.daemon.view.published import View
-from yarnctl.daemon.view.reclaim_lists import Decided, RankedRecord
+from yarnctl.daemon.view.recent_orders import Decided, RankedRecord
 from yarnctl.daemon.view.why_waiting import cause_meaning, cause_sentence, sentence
 from yarnctl.deciding.case import Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.lifecycle import State
-from yarnctl.deciding.model import Accepted, ApplicationView, Withheld
-from yarnctl.deciding.order import ORDER_VERBS
+from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.order import order_number
 from yarnctl.deciding.reasons.eligibility import RunnerSays
-from yarnctl.deciding.records import Performed, Record, Refusal, Transfer, Transition, Trigger
+from yarnctl.deciding.records import Refusal, Trigger
 from yarnctl.deciding.releaser import REASONS
-from yarnctl.deciding.settings import DEFAULT
-from yarnctl.journal.explaining.explain import Explanation, explain, in_words
-from yarnctl.journal.rendering import containers, instant, said, text
+from yarnctl.journal.explaining.explain import Explanation, in_words, reader_of
+from yarnctl.journal.explaining.story import OrderStory
+from yarnctl.journal.rendering import containers, said, text
 from yarnctl.service.answers.from_view import (
     application_of,
     counted,
@@ -44,7 +40,7 @@ from yarnctl.service.answers.from_view import (
 
 
 def summary(decided: Decided) -> DecisionSummary:
-    """Return a decision in short."""
+    """Return a decision in short; ``withheld``: orders that were not sent, as yarnctl observes or failed."""
     record = decided.record
     trigger = record.trigger
     return read_off(
@@ -58,43 +54,28 @@ def summary(decided: Decided) -> DecisionSummary:
         shortfall=trigger.shortfall,
         chosen=len(record.picks),
         victims=list(dict.fromkeys(pick.application for pick in record.picks)),
-        states=counted(decided.states),
-        withheld=len(_withheld(decided)),
+        states=counted(story.state for story in decided.orders),
+        withheld=sum(story.sent == "withheld" for story in decided.orders),
     )
 
 
-def _withheld(decided: Decided) -> set[str]:
-    """Return the orders that were not sent: yarnctl only observed, or sending failed."""
-    records = (logged.record for logged in decided.log)
-    return {
-        record.order
-        for record in records
-        if isinstance(record, Performed)
-        and record.action in ORDER_VERBS
-        and isinstance(record.outcome, Withheld)
-    }
-
-
 def detail(decided: Decided) -> DecisionDetail:
-    """Return a decision with all its records."""
+    """Return a decision with its candidates, and the stories of its orders."""
     record = decided.record
-    settings = DEFAULT if decided.header is None else decided.header.settings
-    records = [logged.record for logged in decided.log]
-    rows = zip(record.picks, record.orders, decided.states, strict=True)
+    reader = reader_of(record.trigger.application)
+    reader.apply(record, decided.settings)
+    rows = zip(record.picks, decided.orders, strict=True)
     return read_off(
         DecisionDetail,
         record,
-        settings,
+        decided.settings,
         id=record.number,
         trigger=trigger(record.trigger),
-        chosen=[_pick(pick, order, state) for pick, order, state in rows],
+        chosen=[_pick(pick, story.order, story.state) for pick, story in rows],
         handed_back=[_pick(pick, None, None) for pick in record.handed_back],
         refused_jobs=[_refused(each) for each in record.refused_jobs],
         refused_tasks=[_refused(each) for each in record.refused_tasks],
-        transitions=[_transition(each) for each in records if isinstance(each, Transition)],
-        transfers=[_transfer(each) for each in records if isinstance(each, Transfer)],
-        actions=[_performed(each) for each in records if isinstance(each, Performed)],
-        explanation=explained(explain(_with_header(decided), record.trigger.application)),
+        explanation=explained(reader.explanation(decided.orders)),
     )
 
 
@@ -148,61 +129,30 @@ def _refused(each: RefusedJob | RefusedTask) -> RefusedOut:
     )
 
 
-def _transition(transition: Transition) -> TransitionOut:
-    keys_done = transition.keys_done if transition.keys_done >= 0 else None
-    why = transition.why
-    return read_off(TransitionOut, transition, why=said(why), keys_done=keys_done, reason=reason(why))
-
-
-def _transfer(transfer: Transfer) -> str:
-    return (
-        f"{instant(transfer.at_ms)} {transfer.order} from {transfer.source} "
-        f"to {transfer.target}: {text(transfer.why)}"
-    )
-
-
-def _performed(performed: Performed) -> PerformedOut:
-    outcome = performed.outcome
-    why = None if isinstance(outcome, Accepted) else outcome.why
-    fields = {
-        "order": performed.order or None,
-        "action": performed.action,
-        "outcome": outcome.__struct_config__.tag,
-        "why": said(why),
-        "at_ms": performed.at_ms,
-        "reason": reason(why),
-    }
-    return msgspec.convert(fields, PerformedOut)
-
-
 def explained(explanation: Explanation) -> Explained:
     """Return an explanation as text and as data."""
     return read_off(Explained, explanation, text=in_words(explanation))
 
 
-def _with_header(decided: Decided) -> Iterator[Record]:
-    if decided.header is not None:
-        yield decided.header
-    for logged in decided.log:
-        yield logged.record
+def stories_of(view: View) -> list[OrderStory]:
+    """Return the stories of all orders that the view holds, oldest first."""
+    decided = (story for decided in view.decisions for story in decided.orders)
+    found = {story.order: story for story in (*decided, *view.entries, *view.ended)}
+    return sorted(found.values(), key=lambda story: order_number(story.order))
 
 
-def recent(view: View) -> Iterator[Record]:
-    """Yield all records that the view holds, in the order of the journal."""
-    logs: list[Iterable[RankedRecord]] = [decided.log for decided in view.decisions]
-    logs += [reversed(view.refusals), reversed(view.rankings)]
-    header = next((decided.header for decided in view.decisions), None)
-    if header is not None:
-        yield header
-    for logged in merge(*logs, key=lambda logged: logged.rank):
-        yield logged.record
+def recent(view: View) -> Iterator[Decided | RankedRecord]:
+    """Yield the decisions, refusals and rankings that the view holds, in the order of the journal."""
+    kept: tuple[Sequence[Decided | RankedRecord], ...] = view.decisions, view.refusals, view.rankings
+    return iter(merge(*map(reversed, kept), key=lambda each: each.rank))
 
 
 def everything_about(view: View, wanted: str) -> Explanation:
     """Return all that the view has about an application (or job), container, attempt, order or decision."""
-    if wanted.startswith("job_"):
-        wanted = f"application_{wanted.removeprefix('job_')}"
-    found = explain(recent(view), wanted)
+    reader = reader_of(wanted)
+    for kept in recent(view):
+        reader.apply(kept.record, kept.settings)
+    found, wanted = reader.explanation(stories_of(view)), reader.wanted
     known = () if view.snapshot is None else view.snapshot.applications
     for each in known:
         if each.application == wanted:

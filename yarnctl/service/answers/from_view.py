@@ -25,14 +25,17 @@ from yarnctl.api.order_answers import Bought, BudgetOut, CheckpointOut, EntryOut
 from yarnctl.api.paged import Item, Page, ReasonOut, Size
 from yarnctl.daemon.view.occupancy import ROLES, RoleUsage, Sample, pending_of, role_of, sample_of
 from yarnctl.daemon.view.published import LoopStatus, View
-from yarnctl.daemon.view.reclaim_lists import Checkpoint, Entry
+from yarnctl.daemon.view.recent_orders import Checkpoint
 from yarnctl.daemon.view.why_waiting import Waiting, cause_meaning, sentence
 from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
+from yarnctl.deciding.planning import name_of
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.rooting import Reason, code
+from yarnctl.deciding.records import ApplicationName
 from yarnctl.deciding.settings import Settings
+from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.units import Resources
 
@@ -105,17 +108,17 @@ def sample(sample: Sample) -> OccupancySample:
     return read_off(OccupancySample, sample, total=size(sample.total), **used)
 
 
-def open_entries(view: View) -> list[Entry]:
+def open_entries(view: View) -> list[OrderStory]:
     """Return the entries of open orders, without those of an observing daemon."""
-    return [entry for entry in view.entries if entry.order.state in OPEN and not entry.order.observed]
+    return [story for story in view.entries if story.state in OPEN and not story.observed]
 
 
 def would_order(view: View) -> Counter[str]:
     """Return for each application how many requests the orders of an observing daemon would serve."""
     counts: Counter[str] = Counter()
-    for entry in view.entries:
-        if entry.order.state in OPEN and entry.order.observed:
-            counts[entry.order.requester] += entry.order.serves
+    for story in view.entries:
+        if story.state in OPEN and story.observed:
+            counts[story.requester] += story.serves
     return counts
 
 
@@ -123,9 +126,9 @@ def applications(view: View) -> list[Application]:
     """Return the snapshot's applications, by id."""
     coming: Counter[str] = Counter()
     giving: Counter[str] = Counter()
-    for entry in open_entries(view):
-        coming[entry.order.requester] += entry.order.serves
-        giving[entry.order.victim] += 1
+    for story in open_entries(view):
+        coming[story.requester] += story.serves
+        giving[story.victim] += 1
     would = would_order(view)
     known = () if view.snapshot is None else view.snapshot.applications
     left_alone: dict[str, dict[str, EligibilityReason]] = {}
@@ -272,29 +275,48 @@ def queue_role(name: str, settings: Settings) -> Role:
     return "preemptable" if name in settings.preemptable_queues else "other"
 
 
-def entry(entry: Entry) -> EntryOut:
-    """Return one entry."""
-    order = entry.order
-    why = reason(entry.reason)
-    if why is None and entry.event:
-        why = ReasonOut(code=entry.event, text=entry.event)
-    return read_off(EntryOut, entry, order, order=order.order, size=size(order.size), reason=why)
+def entry(story: OrderStory, retired: bool) -> EntryOut:
+    """Return one entry: the story of its order, without the policies' keys and the tasks not chosen."""
+    return read_off(
+        EntryOut,
+        story,
+        container=story.left or story.container,
+        node=story.left_node or story.node,
+        size=size(story.size),
+        verb=story.order_verb,
+        retired=retired,
+        cost_ms=None if story.came_back is None else story.came_back.cost_ms,
+        reason=ReasonOut(code=story.reason_code, text=story.why) if story.reason_code else None,
+    )
+
+
+def name_in(
+    application: str, application_view: ApplicationView | None, stories: Iterable[OrderStory]
+) -> ApplicationName | None:
+    """Return an application's name; of an ended one the name that these stories have; None: not known."""
+    if application_view is not None:
+        return name_of(application_view)
+    return next((each.names[application] for each in stories if application in each.names), None)
 
 
 def reclaim_list(
-    application: str, application_view: ApplicationView | None, entries: Iterable[Entry], view: View
+    application: str, application_view: ApplicationView | None, stories: Iterable[OrderStory], view: View
 ) -> ReclaimList:
-    """Return one application's list with the selected ``entries``."""
-    shown = list(entries)
+    """Return one application's list with the selected ``stories``."""
+    shown = list(stories)
+    left = {story.order for story in view.ended}
+    known = name_in(application, application_view, shown)
     return ReclaimList(
         application=application,
-        queue=None if application_view is None else application_view.queue,
+        name=None if known is None else known.name,
+        user=None if known is None else known.user,
+        queue=None if known is None else known.queue,
         role=None if application_view is None else role_of(application_view, view.settings),
         pending=None if application_view is None else pending_of(application_view),
-        expected=sum(each.order.serves for each in open_entries(view) if each.order.requester == application),
+        expected=sum(each.serves for each in open_entries(view) if each.requester == application),
         would_order=would_order(view)[application],
-        states=counted(each.order.state for each in shown),
-        entries=[entry(each) for each in shown],
+        states=counted(each.state for each in shown),
+        entries=[entry(each, each.order in left) for each in shown],
     )
 
 

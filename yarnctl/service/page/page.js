@@ -113,11 +113,13 @@ function drawn(tag, attributes) {
 // --- users and jobs -----------------------------------------------------------------------------------
 
 let known = new Map(); // application id -> its item of GET /v1/applications
+let ended = new Map(); // application id -> [name, user, queue] of the decisions and orders shown
 
 function jobName(id) {
-  // The name and user of a job; its id is shown beside it.
-  const job = known.get(id);
-  return job ? `${job.name || "unnamed job"} (${job.user})` : "ended job";
+  // The name and user of a job, of an ended one also its queue; its id is shown beside it.
+  const job = known.get(id), [name, user, queue] = ended.get(id) || [];
+  if (job) return `${job.name || "unnamed job"} (${job.user})`;
+  return user === undefined ? "ended job" : `${name || "unnamed job"} (${user}, ${short(queue)})`;
 }
 
 function short(queue) {
@@ -432,6 +434,7 @@ async function poll() {
     showLoop(seen); showGlance(seen); drawChart(samples);
     showWaiting(); showApplications(jobs); showMarket(accounts, admissions);
     showPlacement(admissions); showBudgets(budgets);
+    ended = new Map([...decided.items, ...lists.items.flatMap((list) => list.entries)].flatMap((one) => Object.entries(one.names)));
     showReclaims(lists); showDecisions(decided); showRefusals(refusals);
     byId("unreachable").hidden = true;
     lastAnswerAt = Date.now();

@@ -20,13 +20,15 @@ from yarnctl.api.order_answers import BudgetOut, CheckpointOut, DecisionSummary,
 from yarnctl.api.paged import Page
 from yarnctl.daemon.view.occupancy import role_of
 from yarnctl.daemon.view.published import View
-from yarnctl.daemon.view.reclaim_lists import Decided, Entry
+from yarnctl.daemon.view.recent_orders import Decided
 from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.order import order_number
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.queue_naming import AmbiguousQueue
 from yarnctl.deciding.records import Refusal, Trigger
+from yarnctl.journal.explaining.explain import ids_of
+from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.journal.rendering import sentence_and_remedy
 from yarnctl.service.answers import explanations, from_view
 from yarnctl.service.answers.describing import AnswerRoute
@@ -92,14 +94,10 @@ def known_ids(view: View) -> Iterator[str]:
     """Yield the ids of applications, attempts and containers in the view; some repeat."""
     if view.snapshot is not None:
         yield from (each.application for each in view.snapshot.applications)
-    for entry in (*view.entries, *view.ended):
-        order = entry.order
-        yield from (order.requester, order.victim, order.attempt, order.container)
-        yield from (entry.receiver_application or "", entry.receiver_container or "")
-    for each in view.checkpoints:
-        yield from (each.order.requester, each.order.victim, each.order.attempt)
-    for record in explanations.recent(view):
-        yield from ids_in(msgspec.json.encode(record).decode())
+    for story in explanations.stories_of(view):
+        yield from (name for role, name in ids_of(story) if role != "decision")
+    for each in explanations.recent(view):
+        yield from ids_in(msgspec.json.encode(each.record).decode())
 
 
 def paths_in(view: View) -> list[str]:
@@ -124,39 +122,40 @@ def with_full_ids(view: View, query: Filters, *names: str) -> Filters:
     return query.model_copy(update={name: text and in_full(view, text) for name, text in given.items()})
 
 
-def _wanted(entries: Iterable[Entry], query: ReclaimsQuery | EntriesQuery) -> list[Entry]:
+def _wanted(stories: Iterable[OrderStory], query: ReclaimsQuery | EntriesQuery) -> list[OrderStory]:
     return [
-        entry
-        for entry in entries
-        if matches(query, victim=entry.order.victim, state=entry.order.state)
-        and within(entry.order.ordered_at_ms, query.since_ms, query.until_ms)
+        story
+        for story in stories
+        if matches(query, victim=story.victim, state=story.state)
+        and within(story.ordered_at_ms, query.since_ms, query.until_ms)
     ]
 
 
-def _all_entries(view: View, retired: bool) -> list[Entry]:
+def _all_entries(view: View, retired: bool) -> list[OrderStory]:
     if not retired:
         return list(view.entries)
-    return sorted((*view.entries, *view.ended), key=lambda entry: order_number(entry.order.order))
+    return sorted((*view.entries, *view.ended), key=lambda story: order_number(story.order))
 
 
 def _observed(view: View) -> dict[str, ApplicationView]:
     return {} if view.snapshot is None else {each.application: each for each in view.snapshot.applications}
 
 
-def _lists(view: View, query: ReclaimsQuery) -> list[tuple[str, ApplicationView | None, list[Entry]]]:
+def _lists(view: View, query: ReclaimsQuery) -> list[tuple[str, ApplicationView | None, list[OrderStory]]]:
     seen = _observed(view)
-    by_requester: dict[str, list[Entry]] = {}
-    for entry in _wanted(_all_entries(view, query.retired), query):
-        by_requester.setdefault(entry.order.requester, []).append(entry)
+    by_requester: dict[str, list[OrderStory]] = {}
+    for story in _wanted(_all_entries(view, query.retired), query):
+        by_requester.setdefault(story.requester, []).append(story)
     filtered = (query.victim, query.state, query.since_ms, query.until_ms) != (None,) * 4
     if not filtered:  # also waiting applications without an order
         for name, each in seen.items():
             if each.requests and role_of(each, view.settings) == "preempting":
                 by_requester.setdefault(name, [])
-    rows = [(name, seen.get(name), entries) for name, entries in sorted(by_requester.items())]
+    rows = [(name, seen.get(name), stories) for name, stories in sorted(by_requester.items())]
     if query.queue is None:
         return rows
-    return [row for row in rows if row[1] is not None and row[1].queue == query.queue]
+    known = [from_view.name_in(*row) for row in rows]
+    return [row for row, name in zip(rows, known, strict=True) if name and name.queue == query.queue]
 
 
 def _add_reclaims(router: APIRouter, source: Source) -> None:
@@ -178,11 +177,12 @@ def _add_reclaims(router: APIRouter, source: Source) -> None:
         application_id = in_full(view, application_id)
         query = with_full_ids(view, query, "victim")
         seen = _observed(view).get(application_id)
-        entries = [each for each in _all_entries(view, True) if each.order.requester == application_id]
+        entries = [each for each in _all_entries(view, True) if each.requester == application_id]
         if seen is None and not entries:
             message = f"application {application_id} does not exist or is no longer kept"
             raise ApiProblem(404, "not-found", message, "GET /v1/reclaims and /v1/applications list ids")
-        entries = [each for each in entries if query.retired or not each.retired]
+        left = () if query.retired else {story.order for story in view.ended}
+        entries = [each for each in entries if each.order not in left]
         return from_view.reclaim_list(application_id, seen, _wanted(entries, query), view)
 
 
@@ -194,7 +194,7 @@ def _is_wanted(decided: Decided, query: DecisionsQuery) -> bool:
     trigger = decided.record.trigger
     return (
         _of_trigger(query, trigger)
-        and (query.state is None or query.state in decided.states)
+        and (query.state is None or any(story.state == query.state for story in decided.orders))
         and within(decided.record.at_ms, query.since_ms, query.until_ms)
         and (query.victim is None or any(pick.application == query.victim for pick in decided.record.picks))
     )

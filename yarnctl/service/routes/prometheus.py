@@ -121,7 +121,7 @@ def _orders(view: View) -> Iterator[Metric]:
         "yarnctl_lost_keys", "Key groups in those checkpoints, where known.", counts.keys_lost
     )
     opened = GaugeMetricFamily("yarnctl_open_orders", "Open orders, by state.", labels=["state"])
-    states = counted(entry.order.state for entry in view.entries if not entry.order.observed)
+    states = counted(story.state for story in view.entries if not story.observed)
     for state in OPEN:
         opened.add_metric([state], states.get(state, 0))
     yield opened
