@@ -297,8 +297,9 @@ class Settlement:
         for order in list(ledger.open.values()):
             if order.state != "ordered" or not order.observed:
                 continue
+            # None is left if this one has become simulated with an earlier one of its group.
             running = [mate for mate in ledger.group_of(order) if mate.state == "ordered"]
-            if max(mate.ordered_at_ms + mate.predicted_ms(self.settings) for mate in running) <= now_ms:
+            if all(mate.ordered_at_ms + mate.predicted_ms(self.settings) <= now_ms for mate in running):
                 for mate in running:
                     why = orders.WouldBeFree(now_ms - mate.ordered_at_ms)
                     self._move(effects, mate.order, "simulated", now_ms, MoveDetails(why))
