@@ -160,7 +160,7 @@ class GuardedPort:
         seen, last = self._observe(request), self.last_observation
         self.last_observation = seen
         if not request.cluster and seen.cluster == "quiet" and last is not None:
-            # Only tasks and orders were observed: the cluster is as it was. As "quiet" it would hide requests.
+            # Only tasks and orders were observed. "quiet" would hide requests that are pending.
             known = last.cluster if last.snapshot is None else "seen"
             self.last_observation = msgspec.structs.replace(seen, cluster=known)
         if seen.snapshot is not None:
