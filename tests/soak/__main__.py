@@ -19,7 +19,7 @@ CAMPAIGNS = {
     "replay": "random histories of the controller, decided again without a difference",
     "timeline": "promises served in steps and by the plain computation, without a difference",
     "waiting": "why production waits, at each step of random clusters: one reason, and it is true",
-    "waiting-live": "the same on the live emulator, by its own state, in 40 scenarios",
+    "waiting-live": "the same on the live emulator, by its own state, in 37 scenarios",
 }
 
 

@@ -25,7 +25,10 @@ CauseCode = Reason | Literal["too-small", "ends-soon", "starting"]
 OWN_CAUSES = {
     "too-small": "what may be stopped on its node makes no container that is large enough",
     "ends-soon": "ends by itself in time",
-    "starting": "its container has no running task: it starts, or ends",
+    "starting": (
+        "no running task of it was observed: it starts or ends,"
+        " or runs a map, which yarnctl reads with --eviction mix only"
+    ),
 }
 """The sentences of the codes that the releaser does not have."""
 
