@@ -116,21 +116,10 @@ def kill(name: str) -> Act:
     """Return the act that kills an application by YARN's REST."""
 
     def act(stage: Stage) -> None:
-        found = stage.names[name]
-        stage.run(lambda whole: whole.site.manager.kill(whole.site.manager.find(found), "killed"))
+        manager = stage.wire.whole.site.manager
+        stage.run(lambda _: manager.kill(manager.applications[stage.names[name]], "killed"))
 
     return act
-
-
-def freeze_nodes(stage: Stage) -> None:
-    """Let nodes send a heartbeat every four seconds only: free capacity is granted late."""
-
-    def slow(whole: Any) -> None:
-        whole.site.manager.settings = msgspec.structs.replace(
-            whole.site.manager.settings, timing=msgspec.structs.replace(QUICK, nm_heartbeat_ms=4000)
-        )
-
-    stage.run(slow)
 
 
 def spark(*wrap: str, executors: int = 7, tagged: bool = True) -> Act:
