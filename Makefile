@@ -73,6 +73,8 @@ soak: $(VENV)/.dev ## run the long checks whole: 300 outputs, 1,000 fault campai
 	$(BIN)/python -m tests.soak hostile --looks 100000 --live 60 --seed $(SEED)
 	$(BIN)/python -m tests.soak queue-names --seed $(SEED)
 	$(BIN)/python -m tests.soak timeline --cases 100000 --seed $(SEED)
+	$(BIN)/python -m tests.soak waiting --steps 100000 --seed $(SEED)
+	$(BIN)/python -m tests.soak waiting-live
 	$(BIN)/python -m tests.soak.virtual_live
 	$(BIN)/python -m tests.soak.addresses --count 100000 --seed $(SEED)
 

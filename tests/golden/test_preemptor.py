@@ -66,6 +66,20 @@ def research(containers, name="r1", **more):
 
 BOTH = pytest.mark.parametrize("settings", [DEFAULT, PAPER], ids=["default", "paper"])
 
+
+def test_its_own_limit_is_the_reason_where_no_queue_is_over_its_guarantee():
+    """Seen live: production at its maximum read "no preemptable queue is over its guarantee"."""
+    above, guaranteed = "no preemptable queue is over its guarantee", {"production": 10, "research": 50}
+    small = app("p1", "production", 3, 2)
+    assert reasons(cluster(research(50), small, guaranteed=guaranteed)) == {"p1": above}
+    full = cluster(research(50), small, guaranteed=guaranteed, maximum={"production": 3})
+    assert reasons(full) == {"p1": "the application's queue is at its maximum"}
+    room = cluster(research(50), small, guaranteed=guaranteed, maximum={"production": 4})
+    assert reasons(room) == {"p1": above}
+    large = cluster(research(50), app("p1", "production", 3, 2, ask=9), guaranteed=guaranteed)
+    assert reasons(large) == {"p1": "no node is large enough for one requested container"}
+
+
 # --- need -------------------------------------------------------------------------------------
 
 

@@ -54,6 +54,7 @@ from yarnctl.deciding.reasons.waiting_reasons import (
     DecidedNext,
     FitsNotGranted,
     TasksEndSoon,
+    WouldOrder,
 )
 from yarnctl.deciding.records import Decision, Record, Transfer, Transition
 from yarnctl.deciding.settings import LeverSettings
@@ -400,13 +401,16 @@ def _pending(view: ApplicationView) -> int:
 # --- the tests ----------------------------------------------------------------------------------------
 
 
-def found_lies(steps: int, kinds: Counter[str] | None = None) -> list[str]:
-    """Play random worlds for so many steps; return the first step's lies, with where they were told."""
-    number = played = 0
+def found_lies(steps: int, kinds: Counter[str] | None = None, first: int = 1) -> list[str]:
+    """Play random worlds for so many steps; return the first step's lies, with where they were told.
+
+    ``first``: the number of the first world, its seed.
+    """
+    number, played = first - 1, 0
     while played < steps:
         number += 1
         world = World(f"why waiting {number}")
-        for step, _ in zip(range(250), world.steps(), strict=False):
+        for step, _ in zip(range(min(250, steps - played)), world.steps(), strict=False):
             played += 1
             blocked = PAUSED if world.chance.random() < 0.03 else None
             if problems := lies(world, blocked):
@@ -504,6 +508,15 @@ LIES: dict[str, tuple[object, str, object]] = {
     ),
     "next where it is decided": (why_waiting, "_reason", instead("rejected", Waiting("next", DecidedNext()))),
     "one task too many": (WaitingVerdict, "causes", property(one_task_too_many)),
+    "not acting where it acts": (
+        why_waiting, "_reason", instead("rejected", Waiting("not-acting", PAUSED))
+    ),
+    "would order without an order": (
+        why_waiting, "_reason", instead("rejected", Waiting("would-order", WouldOrder(1, (("r1", 1),))))
+    ),
+    "awaited where no task ends": (
+        why_waiting, "_reason", instead("rejected", Waiting("awaited", TasksEndSoon(99)))
+    ),
     "activated applications only": (why_waiting, "is_waiting", lambda view, *_: view.activated),
 }  # fmt: skip
 

@@ -18,6 +18,8 @@ CAMPAIGNS = {
     "queue-names": "random trees of queues: a name stands for what a plain reading says",
     "replay": "random histories of the controller, decided again without a difference",
     "timeline": "promises served in steps and by the plain computation, without a difference",
+    "waiting": "why production waits, at each step of random clusters: one reason, and it is true",
+    "waiting-live": "the same on the live emulator, by its own state, in 37 scenarios",
 }
 
 
@@ -26,7 +28,7 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in CAMPAIGNS:
         print("usage: python -m tests.soak CAMPAIGN [--help]", file=sys.stderr)
         for name, what in CAMPAIGNS.items():
-            print(f"  {name:<11} {what}", file=sys.stderr)
+            print(f"  {name:<12} {what}", file=sys.stderr)
         return 2
     return int(import_module(f"tests.soak.{arguments[0].replace('-', '_')}").main(arguments[1:]))
 

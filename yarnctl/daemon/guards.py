@@ -157,8 +157,12 @@ class GuardedPort:
 
     def observe(self, request: ObservationRequest) -> Observation:
         """Observe; while the guard blocks, hide the cluster so that the controller makes no decision."""
-        seen = self._observe(request)
+        seen, last = self._observe(request), self.last_observation
         self.last_observation = seen
+        if not request.cluster and seen.cluster == "quiet" and last is not None:
+            # Only tasks and orders were observed. "quiet" would hide requests that are pending.
+            known = last.cluster if last.snapshot is None else "seen"
+            self.last_observation = msgspec.structs.replace(seen, cluster=known)
         if seen.snapshot is not None:
             self.show(seen.snapshot, seen.as_of_ms)
         if self.guard.closed()[1] is not None:

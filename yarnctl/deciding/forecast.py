@@ -213,6 +213,19 @@ def place_pending(queues: Mapping[str, QueueModel], free: FreeCapacity) -> dict[
     return placed
 
 
+def own_limits(
+    queues: Mapping[str, QueueModel], largest_node: Resources
+) -> dict[str, demand.TriggerReason | None]:
+    """Return the limit that keeps the first pending request of each application pending (None: none does)."""
+    found: dict[str, demand.TriggerReason | None] = {}
+    for queue in queues.values():
+        for wanted in queue.waiting():
+            name, is_large = wanted.application.application, not fits(wanted.size, largest_node)
+            if name not in found:
+                found[name] = demand.NoNodeLargeEnough() if is_large else queue.forbids(wanted)
+    return found
+
+
 class Servable(NamedTuple):
     """Containers that the capacity of evicted tasks would go to; by size, in serving order."""
 

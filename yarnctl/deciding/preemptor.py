@@ -22,6 +22,7 @@ from yarnctl.deciding.forecast import (
     Servable,
     model_queues,
     over_guarantee,
+    own_limits,
     place_pending,
     slots,
     total_free,
@@ -152,7 +153,10 @@ def _modelled_demand(
 
     admitted: dict[str, Servable] = {}
     if settings.mode == "queues" and not victims:
-        reasons: dict[str, TriggerReason] = dict.fromkeys(stuck, NoQueueOverGuarantee())
+        limits = own_limits(queues, snapshot.largest_node)
+        reasons: dict[str, TriggerReason] = {
+            name: limits.get(name) or NoQueueOverGuarantee() for name in stuck
+        }
     else:
         takers = SchedulerSimulation(
             queues, victims, is_requester, allowance, snapshot.largest_node, relieved

@@ -25,7 +25,10 @@ CauseCode = Reason | Literal["too-small", "ends-soon", "starting"]
 OWN_CAUSES = {
     "too-small": "what may be stopped on its node makes no container that is large enough",
     "ends-soon": "ends by itself in time",
-    "starting": "its container has no running task: it starts, or ends",
+    "starting": (
+        "no running task of it was observed: it starts or ends,"
+        " or runs a map, which yarnctl reads with --eviction mix only"
+    ),
 }
 """The sentences of the codes that the releaser does not have."""
 
@@ -99,7 +102,10 @@ def _not_chosen(planned: Planned, views: Mapping[str, ApplicationView], settings
             running = [task for task in tasks if task.kind != "am"]
             for task in running:
                 counts[name, task.kind, mixed.get(task.attempt) or objection(task) or otherwise] += 1
-            counts[name, "task", "starting"] += max(0, held - len(running))
+            # Of an application that yarnctl cannot shrink (Spark without the tag) no task is observed.
+            is_unfit = not running and views[name].why_not is not None
+            unseen: CauseCode = "no-runner" if is_unfit else "starting"
+            counts[name, "task", unseen] += max(0, held - len(running))
             continue
         left = max(0, job.usage.releasable)
         why = case.closed.get(name, "not-observed" if job.budget > 0 else "job-budget")

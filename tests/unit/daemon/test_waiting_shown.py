@@ -5,15 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
+from tests.golden.tables import GUARD_FREE, app, cluster, with_
+from tests.property.test_why_waiting import LEVERS
 from tests.unit.daemon.test_loop import Attached, busy, daemon
 from tests.unit.service.played import views
 from yarnctl.daemon.view.published import View
-from yarnctl.daemon.view.why_waiting import Waiting, is_waiting, sentence
+from yarnctl.daemon.view.why_waiting import Waiting, cause_meaning, is_waiting, sentence
 from yarnctl.daemon.waiting_log import REPEAT_MS, VAIN_MS, WaitingLog
+from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.model import Observation, ObservationRequest
 from yarnctl.deciding.reasons.demand import NoQueueOverGuarantee, NoTaskMayStop, UserAtLimit
+from yarnctl.deciding.reasons.eligibility import NoDrainTag
 from yarnctl.deciding.reasons.modes import LockHeldElsewhere
 from yarnctl.deciding.reasons.waiting_reasons import ContainersOrdered, DecidedNext
 from yarnctl.service.answers.explanations import everything_about
@@ -32,8 +38,8 @@ def waiting_in(view: View) -> set[str]:
     return {each.application for each in known if snapshot and is_waiting(each, snapshot, view.settings)}
 
 
-def looked(cluster: Attached, *, enforce: bool = True, times: int = 120) -> Iterator[View]:
-    loop, _ = daemon(cluster, enforce=enforce)
+def looked(played: Attached, *, enforce: bool = True, times: int = 120) -> Iterator[View]:
+    loop, _ = daemon(played, enforce=enforce)
     for _ in range(times):
         loop._once()
         yield loop.publisher.view
@@ -63,6 +69,40 @@ def test_each_view_has_one_reason_for_each_waiting_application() -> None:
     assert "would-order" in kinds[2]
     assert kinds[3] == {"not-acting"}
     assert "rejected" in kinds[4]
+
+
+def test_requests_stay_pending_while_only_tasks_and_orders_are_observed() -> None:
+    """Seen live: after two seconds of such observations the view had no request, and no reason."""
+    played = busy()
+    loop, _ = daemon(played)
+    while not loop.publisher.view.waiting:
+        loop._once()
+    for _ in range(3):
+        played.now_ms += 10_000
+        loop.port.observe(ObservationRequest(cluster=False))
+        loop._publish()
+        assert set(loop.publisher.view.waiting) == {ASKER}
+        assert not loop.publisher.view.no_demand
+
+
+def test_a_job_of_another_kind_is_said_to_lack_its_consent() -> None:
+    """Seen live: executors of a Spark application without the tag read "it starts, or ends"."""
+    settings = with_(GUARD_FREE, levers=LEVERS)
+    spark = msgspec.structs.replace(app("s1", "research", 8, runner=False), why_not=NoDrainTag())
+    snapshot = cluster(spark, app("p1", "production", 0, 1), guaranteed={"production": 95, "research": 5})
+    for view, why in ((spark, "no-runner"), (msgspec.structs.replace(spark, why_not=None), "starting")):
+        shown = msgspec.structs.replace(snapshot, applications=(view, snapshot.applications[1]))
+        controller = Controller(settings)
+        while not controller.verdicts:
+            wanted = dict.fromkeys(controller.to_observe.victims, ())
+            controller.step(
+                Observation(now_ms=1000, as_of_ms=1000, tasks=wanted, snapshot=None if wanted else shown)
+            )
+        (cause,) = controller.verdicts["p1"].causes
+        assert (cause.application, cause.kind, cause.tasks, cause.why) == ("s1", "task", 7, why)
+        assert cause_meaning(cause)[1] == (
+            "submit it with yarnctl wrap --spark" if why == "no-runner" else ""
+        )
 
 
 def test_api_and_explanation_have_the_same_sentence() -> None:
