@@ -53,7 +53,7 @@ NUMBERS = {
     "draws._GOLDEN": 0x9E3779B97F4A7C15,
     "draws._MASK": 2**64 - 1,
     "looks.STALE_MS": 2500,
-    "forecast._SCALE": 10**9,
+    "forecast.SCALE": 10**9,
     "ledger_state.DOUBLINGS_MAX": 10,
     "foresight.LASTS_MS": 60_000,
     "foresight.MASTER_PRIORITY": 0,
