@@ -97,6 +97,7 @@ class PartitionUse(msgspec.Struct, frozen=True, gc=False):
     partition: str = field(name="partitionName", default="")
     used: Vector = Vector()
     pending: FullVector = FullVector()
+    reserved: Vector = Vector()
 
 
 class Uses(msgspec.Struct, frozen=True, gc=False):
@@ -329,7 +330,8 @@ class QueueInfo(msgspec.Struct, frozen=True):
 
     ``guaranteed`` and ``maximum`` (min/maxEffectiveCapacity) are None in the root and where a
     version lacks them; shares are then the percentages of the whole cluster. ``user_limit_percent`` is
-    minimum-user-limit-percent; ``ordering_policy`` ("": not shown) is that of a leaf's applications.
+    minimum-user-limit-percent; ``ordering_policy`` ("": not shown) is that of a leaf's applications, or of a
+    parent's children.
     ``default_label`` is the label of a leaf's containers that ask for none.
     """
 
@@ -366,6 +368,11 @@ class QueueInfo(msgspec.Struct, frozen=True):
     def pending(self) -> Resources:
         """The pending sum of its applications, over all partitions."""
         return self.uses.pending() if self.uses is not None else NOTHING
+
+    @property
+    def reserved(self) -> Resources:
+        """What is reserved for its applications in the default partition, which is in ``used``."""
+        return self.uses.default.reserved.resources if self.uses is not None else NOTHING
 
     @property
     def default_share(self) -> PartitionShare | None:
