@@ -72,13 +72,24 @@ class FreeCapacity:
         self._marks[size] = mark
         return False
 
-    def hold_first(self) -> str | None:
-        """Take the first node with some of every resource out of the free capacity: it is being reserved."""
-        for node in self._nodes:
-            if (size := self.free[node])[0] > 0 and size[1] > 0:
-                self.held[node], self.free[node] = size, NOTHING
-                return node
-        return None
+    def has_node(self, size: Resources) -> bool:
+        """Return whether a node has enough free capacity for ``size``."""
+        mark = self._marks.get(size, 0)
+        while mark < len(self._nodes) and not fits(size, self.free[self._nodes[mark]]):
+            mark += 1
+        self._marks[size] = mark
+        return mark < len(self._nodes)
+
+    @property
+    def is_partly_free(self) -> bool:
+        """Return whether a node has some of every resource: only such a node is reserved."""
+        return any(size[0] > 0 and size[1] > 0 for size in self.free.values())
+
+    def hold_first(self) -> str:
+        """Take the first node with some of every resource out of the free capacity; return its name."""
+        node = next(node for node in self._nodes if min(self.free[node]) > 0)
+        self.held[node], self.free[node] = self.free[node], NOTHING
+        return node
 
 
 class QueueModel:

@@ -198,29 +198,37 @@ class QueueTreeModel:
     def place(self, free: FreeCapacity) -> dict[str, int]:
         """Serve the pending requests from the free capacity; the rest stays pending; return placed."""
         placed: dict[str, int] = {}
-        stuck: dict[str, list[SimulatedRequest]] = {path: [] for path in self.leaves}
+        if not free.free:
+            return placed
+        stuck: dict[str, list[SimulatedRequest]] = {
+            leaf.path: [] for leaf in self.leaves.values() if leaf.model is not None and leaf.model.waiting()
+        }
         passed: set[str] = set()
-        waiting = [leaf for leaf in self.leaves.values() if leaf.model is not None and leaf.model.waiting()]
-        while (leaf := next(self.in_order(), None)) is not None and free.free:
+        while (leaf := next(self.in_order(), None)) is not None:
             wanted = self._placeable(leaf, free, stuck[leaf.path], passed)
             if wanted is None:
                 self.close(leaf)
-                continue
-            self.grant(leaf, wanted)
-            name = wanted.application.application
-            placed[name] = placed.get(name, 0) + 1
-        for leaf in waiting:
-            model = leaf.model
-            assert model is not None
-            model.leave([*stuck[leaf.path], *model.waiting()[model.head :]])
-            if model.waiting():
+            elif free.place(wanted.size):
+                self.grant(leaf, wanted)
+                name = wanted.application.application
+                placed[name] = placed.get(name, 0) + 1
+            else:
+                self._reserve(leaf, wanted, free)
+        for path, left in stuck.items():
+            leaf = self.leaves[path]
+            assert leaf.model is not None
+            leaf.model.leave([*left, *leaf.model.waiting()[leaf.model.head :]])
+            if leaf.model.waiting():
                 self.open(leaf)
         return placed
 
     def _placeable(
         self, leaf: QueueNode, free: FreeCapacity, stuck: list[SimulatedRequest], passed: set[str]
     ) -> SimulatedRequest | None:
-        """Return the first request of a leaf that is given a node, which is taken; None: none is."""
+        """Move a leaf's head to the first request that is given, or reserves, a node; None: none is.
+
+        ``passed``: applications of which no request is looked at any more.
+        """
         model = leaf.model
         assert model is not None
         line = model.waiting()
@@ -230,10 +238,8 @@ class QueueTreeModel:
             if name not in passed and self.passes(leaf, wanted) is None:
                 if leaf.binding(wanted.size, self.reserved.get(name, NOTHING)) is not None:
                     return None
-                if free.place(wanted.size):
+                if free.has_node(wanted.size) or (self.may_reserve(leaf, wanted) and free.is_partly_free):
                     return wanted
-                if self.may_reserve(leaf, wanted):
-                    self._reserve(leaf, wanted, free)
                 passed.add(name)
             stuck.append(wanted)
             model.head += 1
@@ -241,11 +247,8 @@ class QueueTreeModel:
 
     def _reserve(self, leaf: QueueNode, wanted: SimulatedRequest, free: FreeCapacity) -> None:
         """Let a request hold the first node with some free capacity; which one it will be is not known."""
-        node = free.hold_first()
-        if node is None:
-            return
         name = wanted.application.application
-        self.held[node] = name
+        self.held[free.hold_first()] = name
         self.reserved[name] = plus(self.reserved.get(name, NOTHING), wanted.size)
         leaf.add(wanted.size)
 
@@ -439,7 +442,9 @@ class TreeSimulation:
             binding = leaf.binding(wanted.size, self.tree.reserved.get(name, NOTHING))
             if binding is not None:
                 return binding
-            if fits(wanted.size, slot) or self.tree.may_reserve(leaf, wanted):
+            if fits(wanted.size, slot) or self.free.has_node(wanted.size):
+                return wanted
+            if self.tree.may_reserve(leaf, wanted):
                 return wanted
             passed = name
         return None
