@@ -186,7 +186,8 @@ def _modelled_demand(
         needs = tuple(Need(size, count) for size, count in admission.shortfalls.items())
         trigger = _trigger(inputs, view, placed.get(name, 0), ledger, needs, Unmet(view.predicted))
         help_of = helped.get(name, EVERY_VICTIM)
-        helping = () if len(help_of.victims) == len(victims) else help_of.victims
+        every = settings.mode == "queues" and len(help_of.victims) == len(victims)
+        helping = () if every else help_of.victims
         wishes.append(ApplicationDemand(view, needs, trigger, helping, help_of.beside))
     left = free.free
     if tree is not None:  # the node that a requester reserves serves it

@@ -6,7 +6,7 @@ off: eng 9.6 (prod 5.76, lab 3.84), mkt 7.2, res 7.2.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
@@ -110,3 +110,21 @@ def served(snapshot: Snapshot, frees: str = "", times_freed: int = 1) -> str:
 
 def _serve(model: QueueTreeModel, free: FreeCapacity, order: list[str]) -> None:
     order += [name for name, count in model.place(free).items() for _ in range(count)]
+
+
+def parents_of(
+    queues: Sequence[QueueView],
+    total: Resources,
+    maximum: Mapping[str, Resources] | None = None,
+    guaranteed: Mapping[str, Resources] | None = None,
+) -> tuple[ParentView, ...]:
+    """Return the parents of leaves by their paths; what one uses is the sum of its leaves."""
+    paths = {view.queue.rsplit(".", n)[0] for view in queues for n in range(1, view.queue.count(".") + 1)}
+    found = []
+    for path in sorted(paths):
+        used = NOTHING
+        for view in queues:
+            used = plus(used, view.used if view.queue.startswith(f"{path}.") else NOTHING)
+        least, most = (guaranteed or {}).get(path, total), (maximum or {}).get(path, total)
+        found.append(ParentView(queue=path, guaranteed=least, maximum=most, used=used))
+    return tuple(found)

@@ -22,6 +22,7 @@ from emulator.virtual.run import run_scheme
 from emulator.virtual.schemes import SCHEMES
 from tests.golden.tables import GUARD_FREE, app, cluster
 from tests.unit.deciding.controller_world import TASKS, Kept, Played, kept, read, run
+from tests.unit.deciding.queue_trees import tree
 from tests.unit.deciding.random_histories import draw
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import LookMemory, Observed
@@ -286,3 +287,29 @@ def test_writer_shows_the_largest_node_of_the_last_snapshot(later: int) -> None:
 
 def rows_of(columns: Columns, snapshot: Snapshot) -> list[object]:
     return [columns.row(view) for view in columns.rows(snapshot)]
+
+
+def test_a_tree_is_written_by_what_changes_and_a_flat_one_not_at_all() -> None:
+    """Parents by row, reservations and the users' limits whole; all are gone once the tree is flat again."""
+    writer, again, reader = Writer(DEFAULT), Writer(DEFAULT), Reader()
+    nested = tree({"res": 2}, reserved={"m": 2}, user_limits={"u": 1})
+    busier = tree({"res": 2, "eng.lab": 1}, reserved={"m": 2}, user_limits={"u": 1})
+    flat = msgspec.structs.replace(busier, parents=(), reserved={}, user_limits={})
+    for snapshot, parents, gone in (
+        (nested, ["root", "root.eng"], []),
+        (nested, [], []),
+        (busier, ["root", "root.eng"], []),
+        (msgspec.structs.replace(busier, parents=nested.parents[:1]), ["root"], ["root.eng"]),
+        (flat, [], ["root"]),
+    ):
+        change = writer.change(snapshot)
+        assert ([view.queue for view in change.parents], [*change.parents_gone]) == (parents, gone)
+        seen = reader.snapshot(msgspec.json.decode(msgspec.json.encode(change), type=SnapshotChange))
+        assert (seen.parents, seen.reserved, seen.user_limits) == (
+            snapshot.parents,
+            snapshot.reserved,
+            snapshot.user_limits,
+        )
+        assert again.change(seen) == change
+    text = msgspec.json.encode(Writer(DEFAULT).change(flat))
+    assert not any(word in text for word in (b"parents", b"reservations", b"user_limits"))
