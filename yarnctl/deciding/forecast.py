@@ -54,6 +54,7 @@ class FreeCapacity:
         self.held: dict[str, Resources] = {}
         self._nodes = sorted(self.free)
         self._marks: dict[Resources, int] = {}
+        self._hold_mark = 0
 
     def fits(self, size: Resources) -> bool:
         """Return whether placing ``size`` has not failed yet."""
@@ -83,11 +84,13 @@ class FreeCapacity:
     @property
     def is_partly_free(self) -> bool:
         """Return whether a node has some of every resource: only such a node is reserved."""
-        return any(size[0] > 0 and size[1] > 0 for size in self.free.values())
+        while self._hold_mark < len(self._nodes) and min(self.free[self._nodes[self._hold_mark]]) <= 0:
+            self._hold_mark += 1
+        return self._hold_mark < len(self._nodes)
 
     def hold_first(self) -> str:
-        """Take the first node with some of every resource out of the free capacity; return its name."""
-        node = next(node for node in self._nodes if min(self.free[node]) > 0)
+        """Take the node that :attr:`is_partly_free` found out of the free capacity; return its name."""
+        node = self._nodes[self._hold_mark]
         self.held[node], self.free[node] = self.free[node], NOTHING
         return node
 

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from yarnctl.deciding.forecast import (
     SCALE,
     FreeCapacity,
+    Key,
     QueueModel,
     Servable,
     SimulatedRequest,
@@ -46,6 +47,7 @@ class QueueNode:
 
     __slots__ = (
         "_key",
+        "_over",
         "active",
         "chain",
         "guaranteed",
@@ -70,12 +72,13 @@ class QueueNode:
         self.chain: tuple[QueueNode, ...] = (self,) if parent is None else (self, *parent.chain)
         self.active: list[QueueNode] = []
         self._key: tuple[int | str, ...] | None = None
+        self._over: Key | None = None
 
     def add(self, size: Resources) -> None:
         """Count ``size`` (negative: freed) as used here and in all ancestors."""
         for node in self.chain:
             node.used = plus(node.used, size)
-            node._key = None
+            node._key = node._over = None
 
     def binding(self, size: Resources, own: Resources = NOTHING) -> QueueNode | None:
         """Return the queue whose maximum ``size`` exceeds, from the leaf up; ``own``: its own reservation."""
@@ -97,16 +100,18 @@ class QueueNode:
         Under ``priority-utilization`` a queue below its guarantee comes first, then the higher priority.
         """
         if self._key is None:
-            key = serving_key(self.used, self.guaranteed, self.path)
+            key = self.over()
             if self.priority is None:
                 self._key = key
             else:
                 self._key = (key[0], int(key[1] >= SCALE), -self.priority, *key[1:])
         return self._key
 
-    def over(self) -> tuple[int | str, ...]:
+    def over(self) -> Key:
         """Return how far a victim is over its own guarantee; the largest gives first."""
-        return serving_key(self.used, self.guaranteed, self.path)
+        if self._over is None:
+            self._over = serving_key(self.used, self.guaranteed, self.path)
+        return self._over
 
 
 def parent_path(queue: str) -> str:
@@ -308,6 +313,7 @@ class TreeSimulation:
         self.refused: dict[str, demand.TriggerReason] = {}
         self.helped: dict[str, Helped] = {}
         self._victims = [tree.leaves[name] for name in victims if name in tree.leaves]
+        self._helping: dict[str, list[QueueNode]] = {}
         self._evicted: dict[str, Resources] = {}
         self._requesting = {
             path: leaf
@@ -339,20 +345,13 @@ class TreeSimulation:
             self.left[name] = self.left.get(name, 0) - 1
             self.tree.grant(leaf, wanted)
             return
-        victims = (
-            [leaf] if self.relieved is not None else sorted(self._victims, key=QueueNode.over, reverse=True)
-        )
-        if name in self.helped:
-            victims = [victim for victim in victims if victim.path in self.helped[name].victims]
+        victims = [leaf] if self.relieved is not None else self._helping.get(leaf.path, self._victims)
+        victims = sorted(victims, key=QueueNode.over, reverse=True)
         why: demand.TriggerReason | None = None
         for place, victim in enumerate(victims):
             found = self._tried(leaf, wanted, victim)
             if found is None:
-                if name not in self.helped:
-                    more = [each for each in victims[place + 1 :] if self._tried(leaf, wanted, each) is None]
-                    own = self.tree.reserved.get(name, NOTHING)
-                    helping = tuple(each.path for each in (victim, *more))
-                    self.helped[name] = Helped(helping, plus(leaf.headroom(), own))
+                self._note_help(leaf, wanted, victims[place:])
                 self._admit(leaf, wanted, victim)
                 return
             why = why or found
@@ -361,6 +360,21 @@ class TreeSimulation:
             self._serve(first, leaf)
             return
         self._refuse(leaf, why or demand.NoQueueOverGuarantee())
+
+    def _note_help(self, leaf: QueueNode, wanted: SimulatedRequest, victims: list[QueueNode]) -> None:
+        """Note which victims help an application: those that help the first request of its leaf.
+
+        Of ``victims`` the first one does.
+        """
+        name = wanted.application.application
+        if name in self.helped:
+            return
+        if leaf.path not in self._helping:
+            more = [each for each in victims[1:] if self._tried(leaf, wanted, each) is None]
+            self._helping[leaf.path] = [victims[0], *more]
+        helping = tuple(each.path for each in self._helping[leaf.path])
+        own = self.tree.reserved.get(name, NOTHING)
+        self.helped[name] = Helped(helping, plus(leaf.headroom(), own))
 
     def _fits_free(self, leaf: QueueNode, wanted: SimulatedRequest) -> bool:
         """Take free capacity for a request that waited only behind another one of its leaf."""
