@@ -119,7 +119,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     leaves are directly below root, which orders them by utilization, and nothing is reserved.
     ``reserved``: application -> what is reserved for its requests, which is in the ``used`` of its queue and
     its ancestors. ``user_limits``: queue -> user -> the limit that the ResourceManager shows, where it is
-    lower than the queue's maximum and not its ``user_limit``.
+    lower than the queue's maximum and not its ``user_limit``. ``held_back``: the applications that are not
+    activated because of ``max-parallel-apps``.
     """
 
     total: Resources
@@ -134,6 +135,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[ParentView, ...] = ()
     reserved: Mapping[str, Resources] = {}
     user_limits: Mapping[str, Mapping[str, Resources]] = {}
+    held_back: tuple[str, ...] = ()
 
 
 class TaskView(NamedTuple):

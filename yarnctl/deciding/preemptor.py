@@ -36,7 +36,6 @@ from yarnctl.deciding.reasons.demand import (
     NoQueueOverGuarantee,
     NotActivated,
     OthersFirst,
-    StandingAside,
     TriggerReason,
     Unmet,
 )
@@ -194,7 +193,7 @@ def _modelled_demand(
         left = left | {node: free.held[node] for node, name in tree.held.items() if name in admitted}
     refused = [
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
-        for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot.aside)
+        for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
     ]
     return ClusterDemand(tuple(wishes), tuple(refused), left, victims)
 
@@ -265,7 +264,7 @@ def _explained(
     admitted: Mapping[str, object],
     reasons: Mapping[str, TriggerReason],
     settings: Settings,
-    aside: Mapping[str, StandingAside],
+    snapshot: Snapshot,
 ) -> Iterable[tuple[ApplicationView, TriggerReason]]:
     """Yield the preempting applications with pending requests and no decision, with the reason."""
     for view in waiting:
@@ -273,9 +272,9 @@ def _explained(
         if not is_preempting(view, settings) or name in admitted:
             continue
         if not view.activated:
-            yield view, NotActivated()
-        elif view.queue in aside:
-            yield view, aside[view.queue]
+            yield view, NotActivated(name in snapshot.held_back)
+        elif view.queue in snapshot.aside:
+            yield view, snapshot.aside[view.queue]
         elif name in stuck:
             waits: TriggerReason = MoreUrgentWaits() if settings.mode == "deadlines" else OthersFirst()
             yield view, reasons.get(name, waits)

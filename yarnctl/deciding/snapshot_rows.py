@@ -75,9 +75,9 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults
 class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
-    ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node) and, of
-    what is read, ``left_out``, ``aside``, ``reservations`` (by application) and ``user_limits``: all of them,
-    if they differ. A flat tree has no ``parents``; they are sorted by path.
+    ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node), and of
+    what is read, ``left_out``, ``aside``, ``reservations`` (by application), ``user_limits`` and
+    ``held_back``: all of them, if they differ. A flat tree has no ``parents``; they are sorted by path.
     """
 
     total: Resources | None = None
@@ -96,6 +96,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     parents_gone: tuple[str, ...] = ()
     reservations: Mapping[str, Resources] | None = None
     user_limits: Mapping[str, Mapping[str, Resources]] | None = None
+    held_back: tuple[str, ...] | None = None
 
 
 class Columns:
@@ -150,6 +151,7 @@ class Writer:
         self._parents: dict[str, ParentView] = {}
         self._reservations: dict[str, Resources] = {}
         self._user_limits: dict[str, dict[str, Resources]] = {}
+        self._held_back: tuple[str, ...] = ()
         self._total = self._largest = NOT_READ
 
     def change(self, snapshot: Snapshot) -> SnapshotChange:
@@ -186,7 +188,9 @@ class Writer:
             parents_gone=tuple(name for name in self._parents if name not in parents),
             reservations=reservations if reservations != self._reservations else None,
             user_limits=user_limits if user_limits != self._user_limits else None,
+            held_back=snapshot.held_back if snapshot.held_back != self._held_back else None,
         )
+        self._held_back = snapshot.held_back
         self._parents, self._reservations, self._user_limits = parents, reservations, user_limits
         self._free, self._reserved = dict(snapshot.free_by_node), dict(snapshot.reserved_by_node)
         self._left_out, self._aside = left_out, dict(snapshot.aside)
@@ -247,6 +251,7 @@ class Reader:
         self.parents: dict[str, ParentView] = {}
         self.reservations: Mapping[str, Resources] = {}
         self.user_limits: Mapping[str, Mapping[str, Resources]] = {}
+        self.held_back: tuple[str, ...] = ()
 
     def snapshot(self, change: SnapshotChange) -> Snapshot:
         """Apply a change; return the new snapshot."""
@@ -286,6 +291,8 @@ class Reader:
             self.reservations = change.reservations
         if change.user_limits is not None:
             self.user_limits = change.user_limits
+        if change.held_back is not None:
+            self.held_back = change.held_back
         return Snapshot(
             total=self.total,
             largest_node=self.largest_node,
@@ -298,6 +305,7 @@ class Reader:
             parents=tuple(self.parents.values()),
             reserved=self.reservations,
             user_limits=self.user_limits,
+            held_back=self.held_back,
         )
 
 

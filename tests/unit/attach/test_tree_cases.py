@@ -12,6 +12,7 @@ from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application
 from tests.unit.attach.recorded_case import AS_RUN, CLUSTER, RecordedCase, Wanted
 from yarnctl.deciding.model import ObservationRequest, ParentView
 from yarnctl.deciding.settings import Settings
+from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import NOTHING, Resources, times
 
@@ -143,3 +144,42 @@ def test_a_node_that_is_full_in_one_resource_holds_no_reservation(cluster: FakeC
     assert shot is not None
     assert set(shot.reserved_by_node) == suspects
     assert shot.reserved == {application(9): (2048, 0)}
+
+
+# --- applications beyond max-parallel-apps ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("active", "pending", "held"),
+    [
+        (2, 0, (12, 13)),  # four applications, two of them active: two are held back, the last ones
+        (2, 1, (13,)),
+        (4, 0, ()),
+        (5, 0, ()),  # the counts are of another instant
+    ],
+)
+def test_applications_beyond_the_parallel_ones_are_not_activated(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, active, pending, held
+):
+    """Their masters look like requests, and no container that is freed starts them."""
+    for number, state in ((11, "RUNNING"), (12, "ACCEPTED"), (13, "ACCEPTED")):
+        at_ms = cluster.now_ms + number
+        cluster.add(App(number, "production", asks=[(0, SLOT, 1)], state=state, submitted_at_ms=at_ms))
+    read = ResourceManager.root_queue
+    monkeypatch.setattr(
+        ResourceManager, "root_queue", lambda manager: _with_counts(read(manager), 4, active, pending)
+    )
+    port = cluster.port()
+    shot = port.observe(ObservationRequest(probe_queues=("root.production",))).snapshot
+    assert shot is not None
+    names = tuple(application(number) for number in held)
+    assert shot.held_back == names
+    assert tuple(view.application for view in shot.applications if not view.activated) == names
+
+
+def _with_counts(root: yarn.QueueInfo, *counts: int) -> yarn.QueueInfo:
+    fields = dict(zip(("applications", "applications_active", "applications_pending"), counts, strict=True))
+    rows = tuple(
+        msgspec.structs.replace(row, **fields) if row.name == "production" else row for row in root.children
+    )
+    return msgspec.structs.replace(root, below=yarn.QueueList(rows))

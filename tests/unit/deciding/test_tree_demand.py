@@ -268,3 +268,13 @@ def test_all_resources_of_a_limit_count():
     narrow = msgspec.structs.replace(snapshot.parents[1], maximum=Resources(slots(24).memory_mib, 250))
     snapshot = msgspec.structs.replace(snapshot, parents=(snapshot.parents[0], narrow))
     assert needs(snapshot, settings("eng.prod", "res")) == {}
+
+
+def test_an_application_beyond_the_parallel_ones_is_named_so():
+    rows = [runs("res", "r", 24), waits("eng.prod", "p", (1, 1), activated=False)]
+    snapshot = msgspec.structs.replace(tree({"res": 24}, *rows), held_back=("p",))
+    assert needs(snapshot, settings("eng.prod", "res")) == {}
+    assert reasons(snapshot, settings("eng.prod", "res")) == {
+        "p": "the limit on parallel applications keeps the application pending;"
+        " raise max-parallel-apps of its queue"
+    }

@@ -198,11 +198,12 @@ class ClusterObserver:
         asks = self._demand()
         reserved, sure = self._reserved(free, nodes, asks)
         queues = views.queue_views(root_queue, total)
+        held_back = self._held_back()
         return Snapshot(
             total=total,
             largest_node=largest,
             queues=queues,
-            applications=self._views(asks, why_not),
+            applications=self._views(asks, why_not, held_back),
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
             left_out=self._left_out(),
@@ -210,6 +211,7 @@ class ClusterObserver:
             parents=views.parent_views(root_queue, total, nodes),
             reserved={row.application: views.reserved(row) for row in self._holders()},
             user_limits=views.user_limits(root_queue, queues),
+            held_back=held_back,
         )
 
     def refresh(self) -> None:
@@ -220,7 +222,10 @@ class ClusterObserver:
                 del kept[gone]
 
     def _views(
-        self, asks: Mapping[str, tuple[ContainerRequest, ...]], why_not: Mapping[str, EligibilityReason]
+        self,
+        asks: Mapping[str, tuple[ContainerRequest, ...]],
+        why_not: Mapping[str, EligibilityReason],
+        held_back: Sequence[str],
     ) -> tuple[ApplicationView, ...]:
         queues = self._connection.queues
 
@@ -240,7 +245,13 @@ class ClusterObserver:
         if self._tree != queues.tree:
             self._tree = queues.tree
             self._applications.make_all_anew()
-        return self._applications.views(make, asks, self.sizes, why_not)
+        found = self._applications.views(make, asks, self.sizes, why_not)
+        if not held_back:
+            return found
+        return tuple(
+            msgspec.structs.replace(view, activated=False) if view.application in held_back else view
+            for view in found
+        )
 
     def _demand(self) -> dict[str, tuple[ContainerRequest, ...]]:
         known, waiting, rows = self._asks, self._applications.waiting, self._connection.rows
@@ -280,6 +291,17 @@ class ClusterObserver:
             if left_out is not None:
                 found[name] = left_out
         return found
+
+    def _held_back(self) -> tuple[str, ...]:
+        """Return the applications that wait because of max-parallel-apps: the last of their queue."""
+        counts = {leaf.path: leaf.queue.held_back for leaf in self._connection.leaves}
+        found: list[str] = []
+        for path, count in counts.items():
+            rows = [row for row in self._connection.rows.values() if row.queue == path] if count else []
+            waiting = [row for row in rows if row.state == "ACCEPTED" and row.containers <= 0]
+            last = sorted([row for row in waiting if views.activated(row)], key=serving_order)[-count:]
+            found += [row.application for row in last]
+        return tuple(sorted(found))
 
     def _holders(self) -> list[yarn.AppInfo]:
         """Return the applications with reservations in the default partition, in serving order."""

@@ -110,7 +110,7 @@ def _reason(
     if count := sum(order.serves for order in sent):
         return Waiting("ordered", ContainersOrdered(count, _sources(sent)))
     if not view.activated:
-        return Waiting("limit", NotActivated())
+        return Waiting("limit", NotActivated(view.application in snapshot.held_back))
     left_out = snapshot.left_out.get(view.application)
     if not view.requests and left_out is not None:
         return Waiting("limit", left_out)

@@ -84,8 +84,13 @@ class QueueBelowGuarantee(Reason, frozen=True):
 
 
 class NotActivated(Reason, frozen=True):
-    sentence = "the limit on application masters keeps the application pending"
-    remedy = "raise maximum-am-resource-percent of its queue"
+    """``parallel``: the queue, or a parent, runs as many applications as it may."""
+
+    sentence = (
+        "the limit on [parallel?parallel applications|application masters] keeps the application pending"
+    )
+    remedy = "raise [parallel?max-parallel-apps|maximum-am-resource-percent] of its queue"
+    parallel: bool = False
 
 
 class MoreUrgentWaits(Reason, frozen=True):

@@ -346,6 +346,8 @@ class QueueInfo(msgspec.Struct, frozen=True):
     state: str = ""
     priority: int = field(name="queuePriority", default=0)
     pending_containers: int = field(name="pendingContainers", default=0)
+    applications: int = field(name="numApplications", default=0)
+    applications_active: int = field(name="numActiveApplications", default=0)
     applications_pending: int = field(name="numPendingApplications", default=0)
     user_limit_factor: float = field(name="userLimitFactor", default=1.0)
     user_limit_percent: float | None = field(name="userLimit", default=None)
@@ -368,6 +370,11 @@ class QueueInfo(msgspec.Struct, frozen=True):
     def pending(self) -> Resources:
         """The pending sum of its applications, over all partitions."""
         return self.uses.pending() if self.uses is not None else NOTHING
+
+    @property
+    def held_back(self) -> int:
+        """How many applications of a leaf wait because of max-parallel-apps (facts, section 5)."""
+        return max(0, self.applications - self.applications_active - self.applications_pending)
 
     @property
     def reserved(self) -> Resources:
