@@ -72,6 +72,7 @@ def snapshots(draw: Any) -> Snapshot:
         parents=tuple(
             ParentView(queue=path, guaranteed=times(UNIT, draw(part)), used=sums[path], order=order,
                 maximum=total if path == "root" else plus(sums[path], times(UNIT, draw(slack))),
+                fair=leaves[-1:] if leaves[-1].rpartition(".")[0] == path else (),
                 priorities={leaf: draw(st.integers(0, 2)) for leaf in (*paths, *leaves)
                     if leaf.rpartition(".")[0] == path})
             for path in paths
@@ -141,7 +142,8 @@ class Checked(TreeSimulation):
         wanted = self._first(leaf)
         assert wanted is not None
         name = wanted.application.application
-        for victim in self._victims if self.is_requester(wanted.application) else ():
+        looked_at = self.is_requester(wanted.application) and name not in self.helped
+        for victim in self._victims if looked_at else ():
             size = self._size(leaf, wanted, victim)
             left = add(victim.used, size, -1)
             guaranteed = victim.guaranteed
@@ -246,7 +248,12 @@ def victim_frees_in_its_leaf_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(QueueNode, "add", leaf_alone)
 
 
+def fair_leaf_by_rank(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(tree_forecast.QueueModel, "reorder", lambda *_: None)
+
+
 FAULTS = [
+    (fair_leaf_by_rank, differs_placed),
     (no_parents_maximum, differs_placed),
     (leaves_across_parents, differs_placed),
     (first_request_does_not_stop, differs_placed),

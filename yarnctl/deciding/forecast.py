@@ -154,6 +154,14 @@ class QueueModel:
             ]
         return self._waiting
 
+    def reorder(self, used_mib: Mapping[str, int]) -> None:
+        """Put the application first that uses the least memory; each keeps the order of its requests."""
+        line = self.waiting()
+        line[self.head :] = sorted(
+            line[self.head :],
+            key=lambda each: (used_mib[each.application.application], *_serving_order(each.application)),
+        )
+
     def leave(self, stuck: list[SimulatedRequest]) -> None:
         """Replace the pending requests by those that could not be placed."""
         self._waiting, self.head = stuck, 0

@@ -63,7 +63,8 @@ class ParentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Vectors are absolute. ``used`` includes ``reserved``. Root's ``maximum`` is the total of the live nodes.
     ``priorities``: of the queues directly below it, by path, those that are not 0; read only where ``order``
-    uses them.
+    uses them. ``fair``: the leaves directly below it that serve the application first that uses the least
+    memory, not the one with the lowest rank.
     """
 
     queue: str
@@ -73,6 +74,7 @@ class ParentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reserved: Resources = NOTHING
     order: QueueOrder = "utilization"
     priorities: Mapping[str, int] = {}
+    fair: tuple[str, ...] = ()
 
 
 class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +118,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     it now. ``node_count``: live nodes, those with a label included, for display.
 
     ``parents``: every parent queue with leaves below it, by path; empty where the tree is *flat*: all
-    leaves are directly below root, which orders them by utilization, and nothing is reserved.
+    leaves are directly below root, which orders them by utilization, none is fair, and nothing is reserved.
     ``reserved``: application -> what is reserved for its requests, which is in the ``used`` of its queue and
     its ancestors. ``user_limits``: queue -> user -> the limit that the ResourceManager shows, where it is
     lower than the queue's maximum and not its ``user_limit``. ``held_back``: the applications that are not

@@ -42,7 +42,8 @@ class QueueNode:
     """A queue in the tree: a parent, or a leaf with its ``model``.
 
     ``chain``: the queue and its ancestors, root last. ``active``: its children with pending requests at or
-    below them. ``priority`` None: its parent orders by utilization alone.
+    below them. ``priority`` None: its parent orders by utilization alone. ``fair``: a leaf that serves the
+    application first that uses the least.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class QueueNode:
         "_over",
         "active",
         "chain",
+        "fair",
         "guaranteed",
         "maximum",
         "model",
@@ -70,6 +72,7 @@ class QueueNode:
         self.priority = priority
         self.model = model
         self.chain: tuple[QueueNode, ...] = (self,) if parent is None else (self, *parent.chain)
+        self.fair = False
         self.active: list[QueueNode] = []
         self._key: tuple[int | str, ...] | None = None
         self._over: Key | None = None
@@ -131,6 +134,7 @@ class QueueTreeModel:
         self.held: dict[str, str] = {}
         self.largest_node = snapshot.largest_node
         self.leaves: dict[str, QueueNode] = {}
+        self._used_mib: dict[str, int] = {}
         parents: dict[str, QueueNode] = {}
         views = {view.queue: view for view in snapshot.parents}
         for path, view in sorted(views.items(), key=lambda each: (each[0].count("."), each[0])):
@@ -143,9 +147,13 @@ class QueueTreeModel:
                 model.view, parents.get(above, self.root), _priority(views.get(above), path), model
             )
             self.leaves[path] = node
+            node.fair = above in views and path in views[above].fair
             leaving = minus(model.used, model.view.used)
             if leaving != NOTHING:
                 node.add(leaving)
+            if node.fair:
+                self._used_mib.update((view.application, view.used.memory_mib) for view in model.pending)
+                model.reorder(self._used_mib)
             if model.waiting():
                 self.open(node)
 
@@ -193,6 +201,9 @@ class QueueTreeModel:
         name, size = wanted.application.application, wanted.size
         own = self.reserved.get(name)
         leaf.model.grant(wanted)
+        if leaf.fair:
+            self._used_mib[name] += size.memory_mib
+            leaf.model.reorder(self._used_mib)
         if own is None:
             leaf.add(size)
             return
@@ -223,6 +234,8 @@ class QueueTreeModel:
             leaf = self.leaves[path]
             assert leaf.model is not None
             leaf.model.leave([*left, *leaf.model.waiting()[leaf.model.head :]])
+            if leaf.fair:
+                leaf.model.reorder(self._used_mib)
             if leaf.model.waiting():
                 self.open(leaf)
         return placed
@@ -355,6 +368,9 @@ class TreeSimulation:
                 self._admit(leaf, wanted, victim)
                 return
             why = why or found
+        if name not in self.helped and self._helping.pop(leaf.path, None) is not None:
+            self._serve(leaf, before)  # others may help now
+            return
         first = self._requesting.get(why.queue) if isinstance(why, demand.RoomGoesTo) else None
         if first is not None and before is None:
             self._serve(first, leaf)

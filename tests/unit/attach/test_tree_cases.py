@@ -57,12 +57,14 @@ def test_reservations_and_priorities_are_read():
     info["orderingPolicyInfo"] = "priority-utilization"
     rows = children(case)
     rows["research"]["queuePriority"] = 5
+    rows["idle"]["orderingPolicyInfo"] = "fair"
     rows["research"]["resources"]["resourceUsagesByPartition"] = [
         {"partitionName": "gpu", "reserved": {"memory": 7, "vCores": 7}},
         {"partitionName": "", "reserved": {"memory": 2048, "vCores": 2}},
     ]
     top, prod = views.parent_views(scheduler(case), TOTAL, [])
     assert (top.order, top.priorities) == ("priority-utilization", {"root.research": 5})
+    assert top.fair == ("root.idle",)
     assert (top.reserved, top.used) == ((2048, 2), (TOTAL.memory_mib + 2048, TOTAL.vcores + 2))
     assert (prod.order, prod.reserved) == ("utilization", NOTHING)
 
@@ -73,6 +75,7 @@ def test_reservations_and_priorities_are_read():
         ({}, []),  # leaves below root, utilization, nothing reserved
         ({"orderingPolicyInfo": "priority-utilization"}, ["root"]),
         ({"reserved": 1}, ["root"]),
+        ({"fair": 1}, ["root"]),
         ({"empty parent": 1}, []),  # queues on demand, none of them yet
     ],
 )
@@ -82,6 +85,8 @@ def test_a_flat_tree_has_no_parents(change, parents):
     if "reserved" in change:
         usage = children(case)["research"]["resources"]["resourceUsagesByPartition"]
         usage[0]["reserved"] = {"memory": 1, "vCores": 0}
+    if "fair" in change:
+        children(case)["research"]["orderingPolicyInfo"] = "fair"
     if "empty parent" in change:
         info["queues"]["queue"].append({"queueName": "users", "queueType": "parent"})
     info.update({name: value for name, value in change.items() if name == "orderingPolicyInfo"})

@@ -39,6 +39,8 @@ class Plain:
     reserved: dict[str, Any] = field(default_factory=dict)
     lines: dict[str, list[Ask]] = field(default_factory=dict)
     ghosts: dict[str, Any] = field(default_factory=dict)
+    fair: tuple[str, ...] = ()
+    memory: dict[str, int] = field(default_factory=dict)
 
     @staticmethod
     def of(snapshot: Snapshot) -> Plain:
@@ -53,6 +55,8 @@ class Plain:
             largest=snapshot.largest_node,
             limits={queue: dict(users) for queue, users in snapshot.user_limits.items()},
             reserved={name: tuple(size) for name, size in snapshot.reserved.items()},
+            fair=tuple(path for row in snapshot.parents for path in row.fair),
+            memory={view.application: view.used[0] for view in snapshot.applications},
         )
         for view in sorted(snapshot.applications, key=lambda view: (view.rank, view.application)):
             before = plain.held.get((view.queue, view.user), (0, 0))
@@ -104,7 +108,8 @@ class Plain:
 
     def leaf(self, path: str) -> tuple[str, str] | None:
         passed: set[str] = set()
-        for ask in self.lines.get(path, []):
+        line = self.lines.get(path, [])
+        for ask in sorted(line, key=lambda ask: self.memory[ask.application]) if path in self.fair else line:
             limit = self.limits.get(path, {}).get(ask.user)
             over = limit is not None and not within(self.held[path, ask.user], limit)
             if not ask.count or ask.application in passed or over or not within(ask.size, self.largest):
@@ -119,6 +124,7 @@ class Plain:
                 self.reserved[ask.application] = add(own, filled, -1)
                 self.count(path, add(ask.size, filled, -1))
                 self.held[path, ask.user] = add(self.held[path, ask.user], ask.size)
+                self.memory[ask.application] += ask.size[0]
                 ask.count -= 1
                 return "granted", ask.application
             partly = [node for node in sorted(self.free) if min(self.free[node]) > 0]

@@ -52,7 +52,7 @@ def tree(
     priorities: Mapping[str, int] | None = None,
     reserved: Mapping[str, float] | None = None,
     user_limits: Mapping[str, float] | None = None,
-    user_used: float = 0,
+    fair: tuple[str, ...] = (),
 ) -> Snapshot:
     """A snapshot; ``used`` in slots by leaf, ``reserved`` by application, included in ``used``."""
     held = {name: slots(count) for name, count in (reserved or {}).items()}
@@ -78,6 +78,7 @@ def tree(
                 reserved=slots(sum((reserved or {}).values())),
                 order=order,
                 priorities=ranks,
+                fair=fair,
             ),
             ParentView(queue="root.eng", guaranteed=ENG, maximum=slots(eng_maximum), used=eng, order=order),
         ),

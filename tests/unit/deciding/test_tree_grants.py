@@ -89,6 +89,13 @@ def test_the_first_request_of_a_leaf_stops_it_at_the_headroom_and_reserves_below
     assert served(tree({"eng.lab": 24 - sum(free.values())}, *rows, free=free)) == order
 
 
+def test_a_fair_leaf_serves_the_application_that_uses_the_least():
+    rows = [waits("res", "old", (1, 9), used=slots(4)), waits("res", "new", (1, 9), rank=1)]
+    used = {"res": 4, "eng.lab": 20}
+    assert served(tree(used, *rows, fair=("root.res",)), "eng.lab", 7) == "new new new new old new old"
+    assert served(tree(used, *rows), "eng.lab", 3) == "old old old"
+
+
 def test_each_resource_stops_a_leaf():
     """Root has one vcore left, and memory for twelve containers."""
     wide = msgspec.structs.replace(

@@ -110,7 +110,8 @@ def parent_views(
     found: dict[str, ParentView] = {}
     _sum_up(root_queue, root_queue.name, total, found)
     root = found.get(root_queue.name)
-    if root is None or (len(found) == 1 and root.order == "utilization" and root.reserved == NOTHING):
+    plain = root is None or (root.order == "utilization" and root.reserved == NOTHING and not root.fair)
+    if root is None or (plain and len(found) == 1):
         return ()
     free = NOTHING
     for node in default_partition(nodes):
@@ -146,6 +147,13 @@ def _sum_up(
         reserved=reserved,
         order="priority-utilization" if by_priority else "utilization",
         priorities={name: value for name, value in children if value} if by_priority else {},
+        fair=tuple(
+            sorted(
+                f"{path}.{child.name}"
+                for child in queue.children
+                if is_leaf(child) and child.ordering_policy.startswith("fair")
+            )
+        ),
     )
     return used, reserved
 
