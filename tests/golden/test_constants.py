@@ -78,6 +78,7 @@ NUMBERS = {
     "queue_hold.GRANTED_TO_FORGET": 10,
     "policies.FOREVER_MS": 2**53 - 1,
     "policies.PPM": 10**6,
+    "model.NAME_MAX": 200,
     "preemptor.PPM": 10**6,
     "queue_names.LIKE_MIN_RATIO": 0.6,
     "queue_names.NAME_MAX": 200,

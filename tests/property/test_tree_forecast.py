@@ -11,10 +11,10 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.deciding.plain_tree import Plain, add, within
-from yarnctl.deciding import tree_forecast
-from yarnctl.deciding.forecast import FreeCapacity, SimulatedRequest, model_queues
+from yarnctl.deciding.forecast import FreeCapacity, QueueModel, SimulatedRequest, model_queues
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, ParentView, QueueView, Snapshot
-from yarnctl.deciding.tree_forecast import QueueNode, QueueTreeModel, TreeSimulation
+from yarnctl.deciding.tree_forecast import TreeSimulation
+from yarnctl.deciding.tree_model import QueueNode, QueueTreeModel
 from yarnctl.units import NOTHING, Resources, plus, times
 
 SHAPES = (
@@ -222,8 +222,8 @@ def own_reservation_held_against_it(patch: pytest.MonkeyPatch) -> None:
 
 
 def user_limit_at_its_value(patch: pytest.MonkeyPatch) -> None:
-    at = tree_forecast.QueueModel.is_over_limit
-    patch.setattr(tree_forecast.QueueModel, "is_over_limit", lambda self, user: at(self, user, UNIT))
+    at = QueueModel.is_over_limit
+    patch.setattr(QueueModel, "is_over_limit", lambda self, user: at(self, user, UNIT))
 
 
 def evicted_task_does_not_return(patch: pytest.MonkeyPatch) -> None:
@@ -249,7 +249,7 @@ def victim_frees_in_its_leaf_alone(patch: pytest.MonkeyPatch) -> None:
 
 
 def fair_leaf_by_rank(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tree_forecast.QueueModel, "reorder", lambda *_: None)
+    patch.setattr(QueueModel, "reorder", lambda *_: None)
 
 
 FAULTS = [

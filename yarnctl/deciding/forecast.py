@@ -8,7 +8,7 @@ last; inside a queue by rank; an application's requests by priority; a request o
 and the user's limit, and only of activated applications: the limit on masters decides activation, so their
 masters are counted already.) A queue gives only what it has beyond its guarantee.
 
-This is the model of a flat tree, ordered by ``utilization``; :mod:`yarnctl.deciding.tree_forecast` is that of
+This is the model of a flat tree, ordered by ``utilization``; :mod:`yarnctl.deciding.tree_model` is that of
 a tree of queues. Equal ratios: the larger guarantee first, then the name.
 """
 

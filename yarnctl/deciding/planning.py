@@ -39,7 +39,7 @@ from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Effects, Settlement
-from yarnctl.deciding.tree_forecast import placed_in
+from yarnctl.deciding.tree_model import placed_in
 from yarnctl.units import Resources
 
 

@@ -42,7 +42,8 @@ from yarnctl.deciding.reasons.demand import (
 from yarnctl.deciding.records import Trigger
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
-from yarnctl.deciding.tree_forecast import EVERY_VICTIM, Helped, TreeSimulation, placed_in
+from yarnctl.deciding.tree_forecast import EVERY_VICTIM, Helped, TreeSimulation
+from yarnctl.deciding.tree_model import placed_in
 from yarnctl.units import Resources, dominant, fits, minus, times
 
 PPM = 1_000_000

@@ -32,7 +32,7 @@ from yarnctl.deciding.records import (
     Transfer,
     Transition,
 )
-from yarnctl.deciding.tree_forecast import QueueTreeModel
+from yarnctl.deciding.tree_model import QueueTreeModel
 
 RECENT_ORDERS = 10
 MISDIRECTED_MAX = 3

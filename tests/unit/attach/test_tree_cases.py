@@ -106,6 +106,25 @@ def test_the_shown_user_limits_are_read_where_they_may_bind():
     assert views.user_limits(scheduler(case), queues) == {}
 
 
+@pytest.mark.parametrize(
+    ("shown", "used", "kept"),
+    [
+        ((8192, 2), (4096, 1), False),  # it rises with what the user is given
+        ((8192, 2), (8192, 2), False),
+        ((8192, 2), (12288, 3), True),  # the user is over it
+        ((262656, 64), (8192, 2), True),  # guarantee x factor, rounded up
+    ],
+)
+def test_the_limit_of_the_only_active_user_rises_with_its_use(shown, used, kept):
+    case = RecordedCase(C09)
+    [bob, eve] = children(case)["production"]["users"]["user"]
+    bob["isActive"], bob["userResourceLimit"] = False, {"memory": 0, "vCores": 0}
+    eve["userResourceLimit"] = {"memory": shown[0], "vCores": shown[1]}
+    eve["resourcesUsed"] = {"memory": used[0], "vCores": used[1]}
+    found = views.user_limits(scheduler(case), views.queue_views(scheduler(case), TOTAL))
+    assert found == ({"root.production": {"eve": shown}} if kept else {})
+
+
 def test_a_parent_at_its_maximum_is_given_nothing_and_the_reason_names_it():
     """The field case: root.prod is at its 50 %, etl waits for ten containers."""
     with RecordedCase(C08).served() as case:

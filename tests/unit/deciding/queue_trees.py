@@ -11,7 +11,7 @@ from typing import Any
 
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, ParentView, QueueView, Snapshot
-from yarnctl.deciding.tree_forecast import QueueTreeModel
+from yarnctl.deciding.tree_model import QueueTreeModel
 from yarnctl.units import NOTHING, Resources, plus, times
 
 SLOT = Resources(51200, 100)

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.deciding.queue_trees import served, slots, tree, waits
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.model import ContainerRequest
-from yarnctl.deciding.tree_forecast import QueueTreeModel
+from yarnctl.deciding.tree_model import QueueTreeModel
 from yarnctl.units import Resources
 
 

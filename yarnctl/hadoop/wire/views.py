@@ -161,14 +161,20 @@ def _sum_up(
 def user_limits(root_queue: yarn.QueueInfo, queues: Iterable[QueueView]) -> dict[str, dict[str, Resources]]:
     """Return, by queue and user, the limits that the ResourceManager shows, where they may bind.
 
-    0 is shown before anything was requested, and means unknown; so does a limit at the queue's maximum here.
+    0 is shown before anything was requested, and means unknown. The limit of the only active user rises with
+    its own use, up to guarantee x factor: it binds only where it is that, or below what the user has.
     """
     shown = {leaf.path: leaf.queue.users.rows for leaf in leaves(root_queue) if leaf.queue.users is not None}
     found: dict[str, dict[str, Resources]] = {}
     for view in queues:
-        for row in shown.get(view.queue, ()):
+        rows = shown.get(view.queue, ())
+        active = sum(row.is_active for row in rows)
+        for row in rows:
             limit = NOTHING if row.limit is None else row.limit.resources
-            if limit not in (NOTHING, view.user_limit) and not fits(view.maximum, limit):
+            if limit in (NOTHING, view.user_limit) or fits(view.maximum, limit):
+                continue
+            is_highest = view.user_limit is not None and fits(view.user_limit, limit)
+            if active > 1 or is_highest or not fits(row.used.resources, limit):
                 found.setdefault(view.queue, {})[row.user] = limit
     return found
 

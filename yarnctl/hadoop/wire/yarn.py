@@ -291,11 +291,12 @@ class NodeRow(msgspec.Struct, frozen=True):
 
 
 class QueueUser(msgspec.Struct, frozen=True):
-    """One row of a leaf queue's users."""
+    """One row of a leaf queue's users. ``is_active``: it has pending requests (older versions: not shown)."""
 
     user: str = field(name="username")
     used: Vector = field(name="resourcesUsed", default=Vector())
     limit: Vector | None = field(name="userResourceLimit", default=None)
+    is_active: bool = field(name="isActive", default=True)
 
 
 class QueueUsers(msgspec.Struct, frozen=True):
