@@ -44,7 +44,7 @@ class Plain:
 
     @staticmethod
     def of(snapshot: Snapshot) -> Plain:
-        rows = [*snapshot.parents, *snapshot.queues]
+        rows: list[Any] = [*snapshot.parents, *snapshot.queues]
         plain = Plain(
             guaranteed={row.queue: row.guaranteed for row in rows},
             maximum={row.queue: row.maximum for row in rows},
@@ -62,7 +62,7 @@ class Plain:
             before = plain.held.get((view.queue, view.user), (0, 0))
             plain.held[view.queue, view.user] = add(before, view.used)
             plain.lines.setdefault(view.queue, []).extend(
-                Ask(view.application, view.user, tuple(each.size), each.count)
+                Ask(view.application, view.user, (each.size[0], each.size[1]), each.count)
                 for each in sorted(view.requests)
                 if each.count
             )

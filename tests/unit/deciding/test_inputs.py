@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from emulator.scenario import prepare, read_scenario, setup
 from emulator.virtual.run import run_scheme
 from emulator.virtual.schemes import SCHEMES
-from tests.golden.tables import GUARD_FREE, app, cluster
+from tests.golden.tables import GUARD_FREE, app, cluster, row
 from tests.unit.deciding.controller_world import TASKS, Kept, Played, kept, read, run
-from tests.unit.deciding.queue_trees import tree
+from tests.unit.deciding.queue_trees import slots, tree, waits
 from tests.unit.deciding.random_histories import draw
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import LookMemory, Observed
@@ -311,3 +311,34 @@ def test_a_tree_is_written_by_what_changes_and_a_flat_one_not_at_all() -> None:
         assert again.change(seen) == change
     text = msgspec.json.encode(Writer(DEFAULT).change(flat))
     assert not any(word in text for word in (b"parents", b"reservations", b"user_limits", b"held_back"))
+
+
+def test_decisions_in_a_tree_are_fed_without_a_difference() -> None:
+    """Its parents, reservations and limits are read: without the parents another decision is made."""
+    rules = msgspec.structs.replace(
+        GUARD_FREE, preempting_queues=("root.eng.prod",), preemptable_queues=("root.res", "root.eng.lab")
+    )
+    running = [
+        waits(queue, name, containers=count, used=slots(count))
+        for queue, name, count in (("res", "r1", 12), ("eng.lab", "l1", 10))
+    ]
+    snapshot = tree(
+        {"eng.lab": 10, "eng.prod": 2, "res": 12}, *running, waits("eng.prod", "p1", (1, 2)), eng_maximum=12
+    )
+    steps, records = Controller(rules), list[Record]()
+    step = steps.step(Observation(now_ms=0, as_of_ms=0, snapshot=snapshot))
+    assert step.to_observe.victims == ("l1",)
+    records += step.records
+    told = tuple(task._replace(size=slots(1)) for task in row("l1", 9))
+    records += steps.step(Observation(now_ms=0, as_of_ms=0, tasks={"l1": told})).records
+    assert [each.orders for each in records if isinstance(each, Decision)]
+    read(records)
+
+    def without_parents(record: Record) -> Record:
+        if not isinstance(record, Observed) or record.change is None:
+            return record
+        change = msgspec.structs.replace(record.change, parents=())
+        return msgspec.structs.replace(record, change=change)
+
+    with pytest.raises(Different):
+        read([without_parents(record) for record in records])

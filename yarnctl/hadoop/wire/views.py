@@ -113,10 +113,8 @@ def parent_views(
     plain = root is None or (root.order == "utilization" and root.reserved == NOTHING and not root.fair)
     if root is None or (plain and len(found) == 1):
         return ()
-    free = NOTHING
-    for node in default_partition(nodes):
-        if node.state == "RUNNING":
-            free = plus(free, node.free)
+    rows = [node.free for node in default_partition(nodes) if node.state == "RUNNING"]
+    free = Resources(sum([row[0] for row in rows]), sum([row[1] for row in rows]))
     found[root.queue] = msgspec.structs.replace(
         root, guaranteed=total, maximum=total, used=plus(minus(total, free), root.reserved)
     )
