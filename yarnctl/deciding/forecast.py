@@ -8,13 +8,14 @@ last; inside a queue by rank; an application's requests by priority; a request o
 and the user's limit, and only of activated applications: the limit on masters decides activation, so their
 masters are counted already.) A queue gives only what it has beyond its guarantee.
 
-The order is the plain ``utilization`` policy; under ``priority-utilization`` a queue above its guarantee may
-be served earlier, so this model is conservative. Equal ratios: the larger guarantee first, then the name.
+This is the model of a flat tree, ordered by ``utilization``; :mod:`yarnctl.deciding.tree_model` is that of
+a tree of queues. Equal ratios: the larger guarantee first, then the name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
@@ -22,7 +23,8 @@ from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons import demand
 from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
-_SCALE = 1_000_000_000
+SCALE = 1_000_000_000
+_NO_LIMITS: Mapping[str, Resources] = MappingProxyType({})
 
 Key = tuple[int, int, int, str]
 """(0, or 1 without a guarantee; used/guaranteed; -guaranteed memory; name)."""
@@ -39,6 +41,8 @@ class SimulatedRequest(NamedTuple):
 class FreeCapacity:
     """Free capacity per node. Nodes are tried in the order of their names, each size from its own mark.
 
+    ``held``: what is free on nodes that :meth:`hold_first` has taken out.
+
     A node without enough free capacity for a size will not have it later (it only shrinks), so a mark never
     goes back: placing n containers costs n + nodes x sizes.
     """
@@ -47,8 +51,10 @@ class FreeCapacity:
         self.free: dict[str, Resources] = dict(free)
         for order in coming:
             self.free[order.node] = plus(self.free.get(order.node, NOTHING), order.size)
+        self.held: dict[str, Resources] = {}
         self._nodes = sorted(self.free)
         self._marks: dict[Resources, int] = {}
+        self._hold_mark = 0
 
     def fits(self, size: Resources) -> bool:
         """Return whether placing ``size`` has not failed yet."""
@@ -67,6 +73,27 @@ class FreeCapacity:
         self._marks[size] = mark
         return False
 
+    def has_node(self, size: Resources) -> bool:
+        """Return whether a node has enough free capacity for ``size``."""
+        mark = self._marks.get(size, 0)
+        while mark < len(self._nodes) and not fits(size, self.free[self._nodes[mark]]):
+            mark += 1
+        self._marks[size] = mark
+        return mark < len(self._nodes)
+
+    @property
+    def is_partly_free(self) -> bool:
+        """Return whether a node has some of every resource: only such a node is reserved."""
+        while self._hold_mark < len(self._nodes) and min(self.free[self._nodes[self._hold_mark]]) <= 0:
+            self._hold_mark += 1
+        return self._hold_mark < len(self._nodes)
+
+    def hold_first(self) -> str:
+        """Take the node that :attr:`is_partly_free` found out of the free capacity; return its name."""
+        node = self._nodes[self._hold_mark]
+        self.held[node], self.free[node] = self.free[node], NOTHING
+        return node
+
 
 class QueueModel:
     """One queue during the simulation.
@@ -75,11 +102,29 @@ class QueueModel:
     in serving order only when :meth:`waiting` is called, for most queues never.
     """
 
-    __slots__ = ("_applications", "_largest", "_waiting", "head", "pending", "used", "user_used", "view")
+    __slots__ = (
+        "_applications",
+        "_largest",
+        "_waiting",
+        "head",
+        "limited",
+        "pending",
+        "used",
+        "user_limits",
+        "user_used",
+        "view",
+    )
 
-    def __init__(self, view: QueueView, applications: Sequence[ApplicationView] = ()) -> None:
+    def __init__(
+        self,
+        view: QueueView,
+        applications: Sequence[ApplicationView] = (),
+        user_limits: Mapping[str, Resources] = _NO_LIMITS,
+    ) -> None:
         self.view = view
         self.used = view.used
+        self.user_limits = user_limits
+        self.limited = view.user_limit is not None or bool(user_limits)
         self._applications = applications
         self._largest: Resources | None = None
         self.user_used: dict[str, Resources] = {}
@@ -109,19 +154,21 @@ class QueueModel:
             ]
         return self._waiting
 
+    def reorder(self, used_mib: Mapping[str, int]) -> None:
+        """Put the application first that uses the least memory; each keeps the order of its requests."""
+        line = self.waiting()
+        line[self.head :] = sorted(
+            line[self.head :],
+            key=lambda each: (used_mib[each.application.application], *_serving_order(each.application)),
+        )
+
     def leave(self, stuck: list[SimulatedRequest]) -> None:
         """Replace the pending requests by those that could not be placed."""
         self._waiting, self.head = stuck, 0
 
     def key(self, more: Resources = NOTHING) -> Key:
         """Serving order: queues without guarantee last, lowest used/guaranteed, largest, name."""
-        used = plus(self.used, more)
-        guaranteed = self.view.guaranteed
-        if guaranteed[0] <= 0 and guaranteed[1] <= 0:
-            return (1, used[0], 0, self.view.queue)
-        by_memory = used[0] * _SCALE // guaranteed[0] if guaranteed[0] > 0 else 0
-        by_vcores = used[1] * _SCALE // guaranteed[1] if guaranteed[1] > 0 else 0
-        return (0, max(by_memory, by_vcores), -guaranteed[0], self.view.queue)
+        return serving_key(plus(self.used, more), self.view.guaranteed, self.view.queue)
 
     def forbids(
         self, request: SimulatedRequest, more: Resources = NOTHING, relieved: Mapping[str, None] | None = None
@@ -135,17 +182,24 @@ class QueueModel:
         size = plus(request.size, more)
         if relieved is None and not fits(plus(self.used, size), view.maximum):
             return demand.QueueAtMaximum()
-        if view.user_limit is not None and application.user not in (relieved or {}):
-            held = self.user_used.get(application.user, NOTHING)
-            if not fits(plus(held, more), view.user_limit):  # the one that crosses it is still given
-                return demand.UserAtLimit()
+        user = application.user
+        if self.limited and user not in (relieved or {}) and self.is_over_limit(user, more):
+            return demand.UserAtLimit()
         return None
+
+    def is_over_limit(self, user: str, more: Resources = NOTHING) -> bool:
+        """Return whether a user, ``more`` served, is over the user limit: the one that crosses it is given.
+
+        The ResourceManager's own figure wins over the limit by configuration.
+        """
+        limit = self.user_limits.get(user, self.view.user_limit)
+        return limit is not None and not fits(plus(self.user_used.get(user, NOTHING), more), limit)
 
     def grant(self, request: SimulatedRequest, count: int = 1) -> None:
         """Count ``count`` containers of the first pending request as granted."""
         size = times(request.size, count)
         self.used = plus(self.used, size)
-        if self.view.user_limit is not None:
+        if self.limited:
             user = request.application.user
             self.user_used[user] = plus(self.user_used.get(user, NOTHING), size)
         if request.containers > count:
@@ -154,9 +208,18 @@ class QueueModel:
             self.head += 1
 
 
-def _below_guarantee(key: Key) -> bool:
+def serving_key(used: Resources, guaranteed: Resources, queue: str) -> Key:
+    """Return the place of a queue among its siblings under the policy ``utilization``."""
+    if guaranteed[0] <= 0 and guaranteed[1] <= 0:
+        return (1, used[0], 0, queue)
+    by_memory = used[0] * SCALE // guaranteed[0] if guaranteed[0] > 0 else 0
+    by_vcores = used[1] * SCALE // guaranteed[1] if guaranteed[1] > 0 else 0
+    return (0, max(by_memory, by_vcores), -guaranteed[0], queue)
+
+
+def below_guarantee(key: Key) -> bool:
     """Return whether a queue with this key uses less than its guarantee."""
-    return key[0] == 0 and key[1] < _SCALE
+    return key[0] == 0 and key[1] < SCALE
 
 
 def _serving_order(view: ApplicationView) -> tuple[int, str]:
@@ -168,8 +231,12 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
 
     Those of a queue that is stood aside for are not served: YARN has given its containers to others.
     """
-    queues = {view.queue: QueueModel(view, snapshot.applications) for view in snapshot.queues}
-    limited = any(view.user_limit is not None for view in snapshot.queues)
+    limits = snapshot.user_limits
+    queues = {
+        view.queue: QueueModel(view, snapshot.applications, limits.get(view.queue, _NO_LIMITS))
+        for view in snapshot.queues
+    }
+    limited = any(queue.limited for queue in queues.values())
     leaving: dict[str, Resources] = {}
     for order in coming:
         leaving[order.victim] = plus(leaving.get(order.victim, NOTHING), order.size)
@@ -184,7 +251,7 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
         if queue is not None and view.application in leaving:
             size = leaving[view.application]
             queue.used = minus(queue.used, size)
-            if queue.view.user_limit is not None:
+            if queue.limited:
                 queue.user_used[view.user] = minus(queue.user_used.get(view.user, NOTHING), size)
     return queues
 
@@ -282,7 +349,7 @@ class SchedulerSimulation:
             after = preempted.key(times(evicted, -1))
             if after < queue.key():
                 return self._stop(demand.QueueTakesBack(preempted.view.queue))
-            if _below_guarantee(after):
+            if below_guarantee(after):
                 return self._stop(demand.QueueBelowGuarantee(preempted.view.queue))
         count = self._run(queue, wanted, preempted, min(wanted.containers, self.left.get(name, 0)))
         needs = self.admitted.setdefault(name, Servable(wanted.application, {})).shortfalls
@@ -341,7 +408,7 @@ class SchedulerSimulation:
                 return False
             if preempted is not None and preempted is not queue:
                 after = preempted.key(next_less)
-                if after < key or _below_guarantee(after):
+                if after < key or below_guarantee(after):
                     return False
             return all(key < other.key(less if other is preempted else NOTHING) for other in others)
 

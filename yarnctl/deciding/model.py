@@ -16,7 +16,7 @@ import msgspec
 from yarnctl.deciding.reasons.demand import NotModelled, StandingAside
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
-from yarnctl.units import Resources
+from yarnctl.units import NOTHING, Resources
 
 TaskKind = Literal["map", "reduce", "am", "executor", "worker"]
 NAME_MAX = 200
@@ -52,6 +52,29 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     user_limit: Resources | None = None
     am_limit: Resources | None = None
     am_used: Resources = Resources(0, 0)
+
+
+QueueOrder = Literal["utilization", "priority-utilization"]
+"""How a parent orders the queues directly below it: ``ordering-policy`` of the capacity scheduler."""
+
+
+class ParentView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One parent queue, root included; its path is the beginning of its children's paths.
+
+    Vectors are absolute. ``used`` includes ``reserved``. Root's ``maximum`` is the total of the live nodes.
+    ``priorities``: of the queues directly below it, by path, those that are not 0; read only where ``order``
+    uses them. ``fair``: the leaves directly below it that serve the application first that uses the least
+    memory, not the one with the lowest rank.
+    """
+
+    queue: str
+    guaranteed: Resources
+    maximum: Resources
+    used: Resources
+    reserved: Resources = NOTHING
+    order: QueueOrder = "utilization"
+    priorities: Mapping[str, int] = {}
+    fair: tuple[str, ...] = ()
 
 
 class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +116,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     given all capacity that becomes free there. ``left_out``: application -> what its pending requests want
     that is not modelled, which is not among its requests. ``aside``: queue -> why no container is freed for
     it now. ``node_count``: live nodes, those with a label included, for display.
+
+    ``parents``: every parent queue with leaves below it, by path; empty where the tree is *flat*: all
+    leaves are directly below root, which orders them by utilization, none is fair, and nothing is reserved.
+    ``reserved``: application -> what is reserved for its requests, which is in the ``used`` of its queue and
+    its ancestors. ``user_limits``: queue -> user -> the limit that the ResourceManager shows, where it is
+    lower than the queue's maximum and not its ``user_limit``. ``held_back``: the applications that are not
+    activated because of ``max-parallel-apps``.
     """
 
     total: Resources
@@ -104,6 +134,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     left_out: Mapping[str, NotModelled] = {}
     aside: Mapping[str, StandingAside] = {}
     node_count: int | None = None
+    parents: tuple[ParentView, ...] = ()
+    reserved: Mapping[str, Resources] = {}
+    user_limits: Mapping[str, Mapping[str, Resources]] = {}
+    held_back: tuple[str, ...] = ()
 
 
 class TaskView(NamedTuple):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.deciding.case import Candidate, Case, Choice
-from yarnctl.deciding.forecast import FreeCapacity, model_queues, place_pending
+from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.mix import choose_mix
@@ -39,6 +39,7 @@ from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Effects, Settlement
+from yarnctl.deciding.tree_model import placed_in
 from yarnctl.units import Resources
 
 
@@ -150,8 +151,8 @@ def make_plan(
             now_ms=inputs.now_ms,
             total=inputs.snapshot.total,
             needs=wanted.shortfalls,
-            free=free,
-            jobs=is_preemptable(jobs, inputs, settings, wanted.application),
+            free=wanted.usable(free),
+            jobs=is_preemptable(jobs, inputs, settings, wanted.application, wanted.queues),
             tasks=tasks.tasks,
             barred=barred,
             closed=closed,
@@ -283,9 +284,10 @@ def excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Ex
     """
     coming = list(ledger.expected_room(inputs.as_of_ms))
     without = model_queues(inputs.snapshot, ())
-    placed = place_pending(without, FreeCapacity(inputs.snapshot.free_by_node))
+    placed, _ = placed_in(inputs.snapshot, without, FreeCapacity(inputs.snapshot.free_by_node))
     with_coming = model_queues(inputs.snapshot, coming)
-    placed_later = place_pending(with_coming, FreeCapacity(inputs.snapshot.free_by_node, coming))
+    free = FreeCapacity(inputs.snapshot.free_by_node, coming)
+    placed_later, _ = placed_in(inputs.snapshot, with_coming, free)
     due = {
         view.application: placed_later.get(view.application, 0) - placed.get(view.application, 0)
         for view in inputs.snapshot.applications

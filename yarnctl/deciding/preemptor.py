@@ -9,7 +9,7 @@ no task is read here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -23,7 +23,6 @@ from yarnctl.deciding.forecast import (
     model_queues,
     over_guarantee,
     own_limits,
-    place_pending,
     slots,
     total_free,
 )
@@ -38,14 +37,15 @@ from yarnctl.deciding.reasons.demand import (
     NoQueueOverGuarantee,
     NotActivated,
     OthersFirst,
-    StandingAside,
     TriggerReason,
     Unmet,
 )
 from yarnctl.deciding.records import Trigger
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
-from yarnctl.units import Resources, dominant, minus, times
+from yarnctl.deciding.tree_forecast import EVERY_VICTIM, Helped, TreeSimulation
+from yarnctl.deciding.tree_model import placed_in
+from yarnctl.units import Resources, dominant, fits, minus, times
 
 PPM = 1_000_000
 
@@ -53,11 +53,29 @@ _BY_ID = attrgetter("application")
 
 
 class ApplicationDemand(NamedTuple):
-    """The shortfalls of one application: never empty."""
+    """The shortfalls of one application: never empty.
+
+    ``queues``: the preemptable queues of which a container helps it (empty: every one). ``beside``: how much
+    of a node's free capacity may count beside freed containers (None: all of it): limits of its queues, and
+    reservations, may keep YARN from granting what is free.
+    """
 
     application: ApplicationView
     shortfalls: tuple[Need, ...]
     trigger: Trigger
+    queues: tuple[str, ...] = ()
+    beside: Resources | None = None
+
+    def usable(self, free: Mapping[str, Resources]) -> Mapping[str, Resources]:
+        """Return what counts of the free capacity; a node with room for a whole request does not."""
+        most = self.beside
+        if most is None:
+            return free
+        return {
+            node: Resources(min(size[0], most[0]), min(size[1], most[1]))
+            for node, size in free.items()
+            if not any(fits(need.size, size) for need in self.shortfalls)
+        }
 
 
 class ClusterDemand(NamedTuple):
@@ -140,7 +158,7 @@ def _modelled_demand(
     queues = model_queues(snapshot, coming)
     victims = _preemptable_queues(queues, settings)
     free = FreeCapacity(snapshot.free_by_node, coming)
-    placed = place_pending(queues, free)
+    placed, tree = placed_in(snapshot, queues, free)
     stuck = _stuck(queues, settings)
     allowance = _allowance(inputs, stuck, ledger)
     first = _most_urgent(inputs, stuck, allowance) if settings.mode == "deadlines" else None
@@ -152,27 +170,37 @@ def _modelled_demand(
         return first is not None and view.application == first.application
 
     admitted: dict[str, Servable] = {}
+    helped: dict[str, Helped] = {}
     if settings.mode == "queues" and not victims:
         limits = own_limits(queues, snapshot.largest_node)
         reasons: dict[str, TriggerReason] = {
             name: limits.get(name) or NoQueueOverGuarantee() for name in stuck
         }
-    else:
+    elif tree is None:
         takers = SchedulerSimulation(
             queues, victims, is_requester, allowance, snapshot.largest_node, relieved
         )
         admitted, reasons = takers.admitted, takers.refused
+    else:
+        below = TreeSimulation(tree, victims, is_requester, allowance, free, relieved)
+        admitted, reasons, helped = below.admitted, below.refused, below.helped
     wishes = []
     for name, admission in admitted.items():
         view = admission.application
         needs = tuple(Need(size, count) for size, count in admission.shortfalls.items())
         trigger = _trigger(inputs, view, placed.get(name, 0), ledger, needs, Unmet(view.predicted))
-        wishes.append(ApplicationDemand(view, needs, trigger))
+        help_of = helped.get(name, EVERY_VICTIM)
+        every = settings.mode == "queues" and len(help_of.victims) == len(victims)
+        helping = () if every else help_of.victims
+        wishes.append(ApplicationDemand(view, needs, trigger, helping, help_of.beside))
+    left = free.free
+    if tree is not None:  # the node that a requester reserves serves it
+        left = left | {node: free.held[node] for node, name in tree.held.items() if name in admitted}
     refused = [
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
-        for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot.aside)
+        for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
     ]
-    return ClusterDemand(tuple(wishes), tuple(refused), free.free, victims)
+    return ClusterDemand(tuple(wishes), tuple(refused), left, victims)
 
 
 def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:
@@ -241,7 +269,7 @@ def _explained(
     admitted: Mapping[str, object],
     reasons: Mapping[str, TriggerReason],
     settings: Settings,
-    aside: Mapping[str, StandingAside],
+    snapshot: Snapshot,
 ) -> Iterable[tuple[ApplicationView, TriggerReason]]:
     """Yield the preempting applications with pending requests and no decision, with the reason."""
     for view in waiting:
@@ -249,9 +277,9 @@ def _explained(
         if not is_preempting(view, settings) or name in admitted:
             continue
         if not view.activated:
-            yield view, NotActivated()
-        elif view.queue in aside:
-            yield view, aside[view.queue]
+            yield view, NotActivated(name in snapshot.held_back)
+        elif view.queue in snapshot.aside:
+            yield view, snapshot.aside[view.queue]
         elif name in stuck:
             waits: TriggerReason = MoreUrgentWaits() if settings.mode == "deadlines" else OthersFirst()
             yield view, reasons.get(name, waits)
@@ -418,9 +446,19 @@ def closed_jobs(
 
 
 def is_preemptable(
-    jobs: Sequence[Candidate], inputs: DemandInput, settings: Settings, requester: ApplicationView
+    jobs: Sequence[Candidate],
+    inputs: DemandInput,
+    settings: Settings,
+    requester: ApplicationView,
+    queues: Collection[str] = (),
 ) -> tuple[Candidate, ...]:
-    """Drop the requester itself and, in deadline mode, all that are not strictly less urgent."""
+    """Drop the requester itself and, in deadline mode, all that are not strictly less urgent.
+
+    ``queues``: those whose containers help it; empty: every queue's do.
+    """
+    if queues:
+        helping = {view.application for view in inputs.snapshot.applications if view.queue in queues}
+        jobs = [job for job in jobs if job.usage.application in helping]
     if settings.mode == "queues":
         return tuple(job for job in jobs if job.usage.application != requester.application)
     preemptable = _less_urgent(inputs, requester, settings)

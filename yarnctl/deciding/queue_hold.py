@@ -16,6 +16,7 @@ import msgspec
 from yarnctl.deciding.forecast import model_queues
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Change, Snapshot
+from yarnctl.deciding.queue_names import ROOT
 from yarnctl.deciding.reasons.demand import BindingLimit, QueueAtMaximum, StandingAside
 from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.records import (
@@ -31,7 +32,7 @@ from yarnctl.deciding.records import (
     Transfer,
     Transition,
 )
-from yarnctl.units import NOTHING, Resources, at_least, fits, plus
+from yarnctl.deciding.tree_model import QueueTreeModel
 
 RECENT_ORDERS = 10
 MISDIRECTED_MAX = 3
@@ -171,28 +172,19 @@ def _is_misdirected(transition: Transition) -> bool:
 
 
 def binding_limit(snapshot: Snapshot | None, queue: str) -> tuple[BindingLimit, str]:
-    """Return the limit that most probably keeps a queue from freed containers, and the holder at it.
-
-    A parent's own maximum is not in a snapshot. It is at least the largest maximum of its leaves, and equal
-    to it where one leaf may take all that the parent may.
-    """
-    model = None if snapshot is None else model_queues(snapshot, ()).get(queue)
+    """Return the limit that most probably keeps a queue from freed containers, and the holder at it."""
+    queues = {} if snapshot is None else model_queues(snapshot, ())
+    model = queues.get(queue)
     if snapshot is None or model is None:
         return "unknown", ""
-    waiting = model.waiting()
-    for wanted in waiting:
+    leaf = QueueTreeModel(snapshot, queues).leaves[queue] if snapshot.parents else None
+    for wanted in model.waiting():
         why = model.forbids(wanted)
         if why is not None:
             return ("queue", "") if isinstance(why, QueueAtMaximum) else ("user", wanted.application.user)
-    parent = queue.rpartition(".")[0]
-    while "." in parent:
-        leaves = [view for view in snapshot.queues if view.queue.startswith(f"{parent}.")]
-        used, maximum = NOTHING, Resources(0, 0)
-        for view in leaves:
-            used, maximum = plus(used, view.used), at_least(maximum, view.maximum)
-        if any(not fits(plus(used, wanted.size), maximum) for wanted in waiting):
-            return "parent", parent
-        parent = parent.rpartition(".")[0]
+        above = None if leaf is None else leaf.binding(wanted.size)
+        if above is not None and above.path != ROOT:
+            return "parent", above.path
     held = any(view.queue == queue and not view.activated for view in snapshot.applications)
     return ("masters", "") if held else ("unknown", "")
 

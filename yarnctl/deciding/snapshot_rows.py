@@ -12,7 +12,14 @@ from typing import TypeVar
 
 import msgspec
 
-from yarnctl.deciding.model import NAME_MAX, ApplicationView, ContainerRequest, QueueView, Snapshot
+from yarnctl.deciding.model import (
+    NAME_MAX,
+    ApplicationView,
+    ContainerRequest,
+    ParentView,
+    QueueView,
+    Snapshot,
+)
 from yarnctl.deciding.reasons.demand import NotModelled, StandingAside
 from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources
@@ -68,8 +75,9 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults
 class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
-    ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` and, of what is
-    read, ``left_out``, and ``aside``: all of them, if they differ.
+    ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node), and of
+    what is read, ``left_out``, ``aside``, ``reservations`` (by application), ``user_limits`` and
+    ``held_back``: all of them, if they differ. A flat tree has no ``parents``; they are sorted by path.
     """
 
     total: Resources | None = None
@@ -84,6 +92,11 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     reserved: Mapping[str, str] | None = None
     left_out: Mapping[str, NotModelled] | None = None
     aside: Mapping[str, StandingAside] | None = None
+    parents: tuple[ParentView, ...] = ()
+    parents_gone: tuple[str, ...] = ()
+    reservations: Mapping[str, Resources] | None = None
+    user_limits: Mapping[str, Mapping[str, Resources]] | None = None
+    held_back: tuple[str, ...] | None = None
 
 
 class Columns:
@@ -97,7 +110,8 @@ class Columns:
 
     def rows(self, snapshot: Snapshot) -> Iterable[ApplicationView]:
         """Yield the applications that are read."""
-        if not self._queues or any(view.user_limit is not None for view in snapshot.queues):
+        limited = bool(snapshot.user_limits) or any(view.user_limit is not None for view in snapshot.queues)
+        if not self._queues or limited:
             return snapshot.applications
         return [view for view in snapshot.applications if view.requests or view.queue in self._named]
 
@@ -134,12 +148,21 @@ class Writer:
         self._reserved: dict[str, str] = {}
         self._left_out: dict[str, NotModelled] = {}
         self._aside: dict[str, StandingAside] = {}
+        self._parents: dict[str, ParentView] = {}
+        self._reservations: dict[str, Resources] = {}
+        self._user_limits: dict[str, dict[str, Resources]] = {}
+        self._held_back: tuple[str, ...] = ()
         self._total = self._largest = NOT_READ
 
     def change(self, snapshot: Snapshot) -> SnapshotChange:
         """Return how ``snapshot`` differs from what was written last; from now on that is ``snapshot``."""
         applications, gone, order = self._applications(snapshot)
         queues, queues_gone, queue_order = self._queue_rows(snapshot)
+        parents = {view.queue: view for view in snapshot.parents}
+        reservations = {name: snapshot.reserved[name] for name in sorted(snapshot.reserved)}
+        user_limits = {
+            queue: dict(sorted(snapshot.user_limits[queue].items())) for queue in sorted(snapshot.user_limits)
+        }
         free: dict[str, Resources | None] = {
             node: size for node, size in snapshot.free_by_node.items() if self._free.get(node) != size
         }
@@ -161,7 +184,14 @@ class Writer:
             reserved=dict(sorted(snapshot.reserved_by_node.items())) if other_reserved else None,
             left_out=left_out if left_out != self._left_out else None,
             aside=dict(sorted(snapshot.aside.items())) if snapshot.aside != self._aside else None,
+            parents=tuple(view for name, view in parents.items() if self._parents.get(name) != view),
+            parents_gone=tuple(name for name in self._parents if name not in parents),
+            reservations=reservations if reservations != self._reservations else None,
+            user_limits=user_limits if user_limits != self._user_limits else None,
+            held_back=snapshot.held_back if snapshot.held_back != self._held_back else None,
         )
+        self._held_back = snapshot.held_back
+        self._parents, self._reservations, self._user_limits = parents, reservations, user_limits
         self._free, self._reserved = dict(snapshot.free_by_node), dict(snapshot.reserved_by_node)
         self._left_out, self._aside = left_out, dict(snapshot.aside)
         self._total, self._largest = snapshot.total, snapshot.largest_node
@@ -218,6 +248,10 @@ class Reader:
         self.reserved: dict[str, str] = {}
         self.left_out: dict[str, NotModelled] = {}
         self.aside: dict[str, StandingAside] = {}
+        self.parents: dict[str, ParentView] = {}
+        self.reservations: Mapping[str, Resources] = {}
+        self.user_limits: Mapping[str, Mapping[str, Resources]] = {}
+        self.held_back: tuple[str, ...] = ()
 
     def snapshot(self, change: SnapshotChange) -> Snapshot:
         """Apply a change; return the new snapshot."""
@@ -249,6 +283,16 @@ class Reader:
             self.left_out = dict(change.left_out)
         if change.aside is not None:
             self.aside = dict(change.aside)
+        if change.parents or change.parents_gone:
+            changed = {view.queue: view for view in change.parents}
+            rows = _applied(self.parents, changed, change.parents_gone, None)
+            self.parents = dict(sorted(rows.items()))
+        if change.reservations is not None:
+            self.reservations = change.reservations
+        if change.user_limits is not None:
+            self.user_limits = change.user_limits
+        if change.held_back is not None:
+            self.held_back = change.held_back
         return Snapshot(
             total=self.total,
             largest_node=self.largest_node,
@@ -258,10 +302,14 @@ class Reader:
             reserved_by_node=dict(self.reserved),
             left_out=dict(self.left_out),
             aside=dict(self.aside),
+            parents=tuple(self.parents.values()),
+            reserved=self.reservations,
+            user_limits=self.user_limits,
+            held_back=self.held_back,
         )
 
 
-View = TypeVar("View", ApplicationView, QueueView)
+View = TypeVar("View", ApplicationView, QueueView, ParentView)
 
 
 def _applied(

@@ -23,6 +23,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.records import Decision, Refusal, Trigger
+from yarnctl.deciding.settings import Settings
 from yarnctl.frameworks.mapreduce.ordering import MapReduce
 from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.hadoop.http.transport import Transport
@@ -96,9 +97,12 @@ class RecordedCase:
         assert found is not None, port.last_problem
         return found
 
-    def wanted(self, ticks: int = 3) -> list[Wanted]:
+    def wanted(self, ticks: int = 3, rules: Settings = AS_RUN) -> list[Wanted]:
         """Run the loop without enforcing; return what was decided or refused, in order."""
-        port, controller, journal = self._port(), Controller(AS_RUN, validate=True), MemoryJournal()
+        port = self._port(
+            preempting_queues=rules.preempting_queues, preemptable_queues=rules.preemptable_queues
+        )
+        controller, journal = Controller(rules, validate=True), MemoryJournal()
         for _ in range(ticks):
             tick(controller, port, journal)
         found: list[tuple[Trigger, Any]] = [

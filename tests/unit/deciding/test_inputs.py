@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from emulator.scenario import prepare, read_scenario, setup
 from emulator.virtual.run import run_scheme
 from emulator.virtual.schemes import SCHEMES
-from tests.golden.tables import GUARD_FREE, app, cluster
+from tests.golden.tables import GUARD_FREE, app, cluster, row
 from tests.unit.deciding.controller_world import TASKS, Kept, Played, kept, read, run
+from tests.unit.deciding.queue_trees import slots, tree, waits
 from tests.unit.deciding.random_histories import draw
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import LookMemory, Observed
@@ -286,3 +287,58 @@ def test_writer_shows_the_largest_node_of_the_last_snapshot(later: int) -> None:
 
 def rows_of(columns: Columns, snapshot: Snapshot) -> list[object]:
     return [columns.row(view) for view in columns.rows(snapshot)]
+
+
+def test_a_tree_is_written_by_what_changes_and_a_flat_one_not_at_all() -> None:
+    """Parents by row, reservations and the users' limits whole; all are gone once the tree is flat again."""
+    writer, again, reader = Writer(DEFAULT), Writer(DEFAULT), Reader()
+    nested = tree({"res": 2}, reserved={"m": 2}, user_limits={"u": 1})
+    busier = tree({"res": 2, "eng.lab": 1}, reserved={"m": 2}, user_limits={"u": 1})
+    flat = msgspec.structs.replace(busier, parents=(), reserved={}, user_limits={})
+    nested = msgspec.structs.replace(nested, held_back=("late",))
+    for snapshot, parents, gone in (
+        (nested, ["root", "root.eng"], []),
+        (nested, [], []),
+        (busier, ["root", "root.eng"], []),
+        (msgspec.structs.replace(busier, parents=nested.parents[:1]), ["root"], ["root.eng"]),
+        (flat, [], ["root"]),
+    ):
+        change = writer.change(snapshot)
+        assert ([view.queue for view in change.parents], [*change.parents_gone]) == (parents, gone)
+        seen = reader.snapshot(msgspec.json.decode(msgspec.json.encode(change), type=SnapshotChange))
+        assert (seen.parents, seen.reserved) == (snapshot.parents, snapshot.reserved)
+        assert (seen.user_limits, seen.held_back) == (snapshot.user_limits, snapshot.held_back)
+        assert again.change(seen) == change
+    text = msgspec.json.encode(Writer(DEFAULT).change(flat))
+    assert not any(word in text for word in (b"parents", b"reservations", b"user_limits", b"held_back"))
+
+
+def test_decisions_in_a_tree_are_fed_without_a_difference() -> None:
+    """Its parents, reservations and limits are read: without the parents another decision is made."""
+    rules = msgspec.structs.replace(
+        GUARD_FREE, preempting_queues=("root.eng.prod",), preemptable_queues=("root.res", "root.eng.lab")
+    )
+    running = [
+        waits(queue, name, containers=count, used=slots(count))
+        for queue, name, count in (("res", "r1", 12), ("eng.lab", "l1", 10))
+    ]
+    snapshot = tree(
+        {"eng.lab": 10, "eng.prod": 2, "res": 12}, *running, waits("eng.prod", "p1", (1, 2)), eng_maximum=12
+    )
+    steps, records = Controller(rules), list[Record]()
+    step = steps.step(Observation(now_ms=0, as_of_ms=0, snapshot=snapshot))
+    assert step.to_observe.victims == ("l1",)
+    records += step.records
+    told = tuple(task._replace(size=slots(1)) for task in row("l1", 9))
+    records += steps.step(Observation(now_ms=0, as_of_ms=0, tasks={"l1": told})).records
+    assert [each.orders for each in records if isinstance(each, Decision)]
+    read(records)
+
+    def without_parents(record: Record) -> Record:
+        if not isinstance(record, Observed) or record.change is None:
+            return record
+        change = msgspec.structs.replace(record.change, parents=())
+        return msgspec.structs.replace(record, change=change)
+
+    with pytest.raises(Different):
+        read([without_parents(record) for record in records])

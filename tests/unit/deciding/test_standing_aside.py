@@ -9,6 +9,7 @@ import pytest
 
 from tests.golden.tables import GUARD_FREE, app, cluster
 from tests.unit.deciding.freed_containers import decided, freed, misdirect, order, taken
+from tests.unit.deciding.queue_trees import parents_of
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import (
@@ -181,15 +182,19 @@ def test_replay_rejects_a_pause_that_is_not_due_or_of_another_length() -> None:
     assert "but due is" in fold.problem(StoodAside(0, longer))
 
 
-def snapshot(*queues: QueueView, user_used: int = 0, activated: bool = True) -> Snapshot:
+def snapshot(
+    *queues: QueueView, user_used: int = 0, activated: bool = True, prod_maximum: int = 100
+) -> Snapshot:
+    total = Resources(100, 100)
+    parents = parents_of(queues, total, {"root.prod": Resources(prod_maximum, prod_maximum)})
     waiting = ApplicationView(
         application="etl-1", queue="root.prod.etl", user="ada", submitted_at_ms=0, rank=0, containers=1,
         used=Resources(user_used, 0), am_size=Resources(1, 1), task_size=Resources(1, 1),
         requests=(ContainerRequest(0, Resources(1, 1), 3),), activated=activated,
     )  # fmt: skip
     return Snapshot(
-        total=Resources(100, 100), largest_node=Resources(10, 10), queues=queues, applications=(waiting,),
-        free_by_node={},
+        total=total, largest_node=Resources(10, 10), queues=queues, applications=(waiting,),
+        free_by_node={}, parents=parents,
     )  # fmt: skip
 
 
@@ -209,12 +214,14 @@ ETL = leaf("root.prod.etl", 5)
     [
         (snapshot(leaf("root.prod.etl", 20, 20)), ("queue", "")),
         (snapshot(leaf("root.prod.etl", 20, 100, 10), user_used=11), ("user", "ada")),
-        (snapshot(leaf("root.prod.etl", 0, 50), leaf("root.prod.serving", 50, 50)), ("parent", "root.prod")),
+        (snapshot(leaf("root.prod.etl", 0, 50), leaf("root.prod.serving", 50, 50), prod_maximum=50),
+         ("parent", "root.prod")),
+        (snapshot(leaf("root.prod.etl", 0, 50), leaf("root.prod.serving", 50, 50)), ("unknown", "")),
         (snapshot(ETL, leaf("root.research", 95)), ("unknown", "")),
         (snapshot(ETL, activated=False), ("masters", "")),
         (snapshot(leaf("root.research", 95)), ("unknown", "")),
     ],
-)
+)  # fmt: skip
 def test_the_limit_that_binds_is_read_from_the_snapshot(seen: Snapshot, limit: tuple[str, str]) -> None:
     assert binding_limit(seen, "root.prod.etl") == limit
     watch = Misdirection()

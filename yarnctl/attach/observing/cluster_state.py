@@ -6,11 +6,11 @@ sizes). The asks of other queues are read within bounds and kept while their sum
 bounds they are counted as asks of the application's own average size.
 
 Reservations: no answer names the node of a reservation. YARN reserves only on a node that has some free
-capacity, but too little for the ask; those nodes are the candidates. A reservation of an application that is
-not preempting is put on every candidate: then no attempt there is preempted for a container that another
-application would get. Candidates are excluded from the free capacity only if they are certainly reserved:
-when there are no more of them than reserved containers. A preempting application's own reservation is named
-only if it is certain: it must not prevent orders on other nodes for that application.
+capacity in every resource, but too little for the ask; those nodes are the candidates. A reservation of an
+application that is not preempting is put on every candidate: then no attempt there is preempted for a
+container that another application would get. Candidates are excluded from the free capacity only if they
+are certainly reserved: when there are no more of them than reserved containers. A preempting application's
+own reservation is named only if it is certain: it must not prevent orders on other nodes for it.
 """
 
 from __future__ import annotations
@@ -197,15 +197,21 @@ class ClusterObserver:
         total, largest, free = views.cluster_room(nodes)
         asks = self._demand()
         reserved, sure = self._reserved(free, nodes, asks)
+        queues = views.queue_views(root_queue, total)
+        held_back = self._held_back()
         return Snapshot(
             total=total,
             largest_node=largest,
-            queues=views.queue_views(root_queue, total),
-            applications=self._views(asks, why_not),
+            queues=queues,
+            applications=self._views(asks, why_not, held_back),
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
             left_out=self._left_out(),
             node_count=len(nodes),
+            parents=views.parent_views(root_queue, total, nodes),
+            reserved={row.application: views.reserved(row) for row in self._holders()},
+            user_limits=views.user_limits(root_queue, queues),
+            held_back=held_back,
         )
 
     def refresh(self) -> None:
@@ -216,7 +222,10 @@ class ClusterObserver:
                 del kept[gone]
 
     def _views(
-        self, asks: Mapping[str, tuple[ContainerRequest, ...]], why_not: Mapping[str, EligibilityReason]
+        self,
+        asks: Mapping[str, tuple[ContainerRequest, ...]],
+        why_not: Mapping[str, EligibilityReason],
+        held_back: Sequence[str],
     ) -> tuple[ApplicationView, ...]:
         queues = self._connection.queues
 
@@ -236,7 +245,13 @@ class ClusterObserver:
         if self._tree != queues.tree:
             self._tree = queues.tree
             self._applications.make_all_anew()
-        return self._applications.views(make, asks, self.sizes, why_not)
+        found = self._applications.views(make, asks, self.sizes, why_not)
+        if not held_back:
+            return found
+        return tuple(
+            msgspec.structs.replace(view, activated=False) if view.application in held_back else view
+            for view in found
+        )
 
     def _demand(self) -> dict[str, tuple[ContainerRequest, ...]]:
         known, waiting, rows = self._asks, self._applications.waiting, self._connection.rows
@@ -277,6 +292,22 @@ class ClusterObserver:
                 found[name] = left_out
         return found
 
+    def _held_back(self) -> tuple[str, ...]:
+        """Return the applications that wait because of max-parallel-apps: the last of their queue."""
+        counts = {leaf.path: leaf.queue.held_back for leaf in self._connection.leaves}
+        found: list[str] = []
+        for path, count in counts.items():
+            rows = [row for row in self._connection.rows.values() if row.queue == path] if count else []
+            waiting = [row for row in rows if row.state == "ACCEPTED" and row.containers <= 0]
+            last = sorted([row for row in waiting if views.activated(row)], key=serving_order)[-count:]
+            found += [row.application for row in last]
+        return tuple(sorted(found))
+
+    def _holders(self) -> list[yarn.AppInfo]:
+        """Return the applications with reservations in the default partition, in serving order."""
+        rows = [row for row in self._connection.rows.values() if row.reserved_mib > 0]
+        return sorted([row for row in rows if views.reserved(row) > NOTHING], key=serving_order)
+
     def _reserved(
         self,
         free: Mapping[str, Resources],
@@ -286,13 +317,17 @@ class ClusterObserver:
         """Return node -> application with a reservation there, and the nodes that are certainly reserved."""
         named: dict[str, str] = {}
         sure: set[str] = set()
-        holders = [row for row in self._connection.rows.values() if row.reserved_mib > 0]
-        largest = {node.node: node.total for node in nodes} if holders else {}
-        for row in sorted(holders, key=serving_order):
+        holders = self._holders()
+        rows = {node.node: node for node in nodes} if holders else {}
+        for row in holders:
             sizes = [ask.size for ask in asks.get(row.application, ())] or [views.reserved(row)]
             size = max(sizes)
             candidates = [
-                node for node, room in free.items() if not fits(size, room) and fits(size, largest[node])
+                node
+                for node, room in free.items()
+                if not fits(size, room)
+                and fits(size, rows[node].total)
+                and rows[node].available_vcores != 0  # below 0: the scheduler does not count vcores
             ]
             count = max(1, row.reserved_mib // max(1, size.memory_mib))
             certain = len(candidates) <= count

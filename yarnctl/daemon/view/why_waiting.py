@@ -5,7 +5,7 @@ first that holds:
 
 1. ``ordered``: open orders of this daemon were sent for it.
 2. ``limit``: its own limit keeps it pending: not activated, requests that are not modelled, the maximum of
-   its queue, its user's limit, no node that is large enough.
+   its queue or of a parent, its user's limit, no node that is large enough.
 3. ``not-acting``: the daemon is paused, blocked, waits for the lock or does not see the cluster.
 4. ``would-order``: the daemon only observes, and would order containers for it.
 5. ``awaited``: running tasks end by themselves in time.
@@ -30,6 +30,7 @@ from yarnctl.deciding.reasons.demand import (
     NotActivated,
     NotModelled,
     OnItsWay,
+    ParentAtMaximum,
     QueueAtMaximum,
     UserAtLimit,
 )
@@ -56,7 +57,7 @@ LEADS: dict[str, str] = {
 }
 """What precedes the reason's sentence."""
 
-LIMITS = NotActivated | NotModelled | QueueAtMaximum | UserAtLimit | NoNodeLargeEnough
+LIMITS = NotActivated | NotModelled | QueueAtMaximum | ParentAtMaximum | UserAtLimit | NoNodeLargeEnough
 SHOWN_MAX = 3  # Nodes, and causes, that a sentence names
 
 
@@ -109,7 +110,7 @@ def _reason(
     if count := sum(order.serves for order in sent):
         return Waiting("ordered", ContainersOrdered(count, _sources(sent)))
     if not view.activated:
-        return Waiting("limit", NotActivated())
+        return Waiting("limit", NotActivated(view.application in snapshot.held_back))
     left_out = snapshot.left_out.get(view.application)
     if not view.requests and left_out is not None:
         return Waiting("limit", left_out)

@@ -36,6 +36,25 @@ class QueueAtMaximum(Reason, frozen=True):
     sentence = "the application's queue is at its maximum"
 
 
+class ParentAtMaximum(Reason, frozen=True):
+    sentence = (
+        "parent queue {queue} is at its maximum"
+        "[queue=root? (used and reserved containers exceed the nodes)]; only containers freed below it help"
+    )
+    queue: str
+
+
+class FirstRequestTooLarge(Reason, frozen=True):
+    """YARN leaves a leaf at the first request that exceeds the headroom (facts/hadoop, section 5)."""
+
+    sentence = (
+        "the request of {application}, the first in the queue, exceeds what queue {queue} has left;"
+        " YARN serves no request behind it"
+    )
+    application: str
+    queue: str
+
+
 class UserAtLimit(Reason, frozen=True):
     sentence = "the application's user is at the user limit"
 
@@ -65,8 +84,13 @@ class QueueBelowGuarantee(Reason, frozen=True):
 
 
 class NotActivated(Reason, frozen=True):
-    sentence = "the limit on application masters keeps the application pending"
-    remedy = "raise maximum-am-resource-percent of its queue"
+    """``parallel``: the queue, or a parent, runs as many applications as it may."""
+
+    sentence = (
+        "the limit on [parallel?parallel applications|application masters] keeps the application pending"
+    )
+    remedy = "raise [parallel?max-parallel-apps|maximum-am-resource-percent] of its queue"
+    parallel: bool = False
 
 
 class MoreUrgentWaits(Reason, frozen=True):
@@ -119,7 +143,8 @@ class StandingAside(Reason, frozen=True):
 
 _Short = Unmet | ClusterFull
 _NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee
-_Limit = QueueAtMaximum | UserAtLimit | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
+_Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
+_Limit = _Queue | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
 _Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | MoreUrgentWaits | OthersFirst | StandingAside
 TriggerReason = _Short | _NoVictim | _Limit | _Order
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""

@@ -16,13 +16,20 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.model import NAME_MAX, ApplicationView, ContainerRequest, QueueView, TaskKind
+from yarnctl.deciding.model import (
+    NAME_MAX,
+    ApplicationView,
+    ContainerRequest,
+    ParentView,
+    QueueView,
+    TaskKind,
+)
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, MasterUnreachable
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.tags import deadline_tag_ms, tags_in
-from yarnctl.units import NOTHING, Resources, minus, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
 ANYWHERE = "*"
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
@@ -73,9 +80,8 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
 
     The softer share by minimum-user-limit-percent changes with the active users and is left out.
     """
-    queue, share = leaf.queue, leaf.queue.default_share or yarn.PartitionShare()
-    guaranteed = _vector(share.guaranteed, queue.guaranteed, queue.guaranteed_percent, total)
-    maximum = _vector(share.maximum, queue.maximum, queue.maximum_percent, total)
+    queue = leaf.queue
+    guaranteed, maximum = _shares(queue, total)
     limit: Resources | None = None
     if queue.user_limit_factor >= 0:
         limit = Resources(*(int(part * queue.user_limit_factor) for part in guaranteed))
@@ -91,6 +97,84 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
         am_limit=queue.am_limit.resources if queue.am_limit is not None else None,
         am_used=queue.am_used.resources,
     )
+
+
+def parent_views(
+    root_queue: yarn.QueueInfo, total: Resources, nodes: Iterable[yarn.NodeRow]
+) -> tuple[ParentView, ...]:
+    """Return the parents with leaves below them, by path; none for a flat tree (see ``Snapshot``).
+
+    What a parent uses is the sum of its leaves. Root's answer has no use; the nodes and the queues are read
+    one after the other, so root's use is taken from the nodes: what is not free, and what is reserved.
+    """
+    found: dict[str, ParentView] = {}
+    _sum_up(root_queue, root_queue.name, total, found)
+    root = found.get(root_queue.name)
+    plain = root is None or (root.order == "utilization" and root.reserved == NOTHING and not root.fair)
+    if root is None or (plain and len(found) == 1):
+        return ()
+    rows = [node.free for node in default_partition(nodes) if node.state == "RUNNING"]
+    free = Resources(sum([row[0] for row in rows]), sum([row[1] for row in rows]))
+    found[root.queue] = msgspec.structs.replace(
+        root, guaranteed=total, maximum=total, used=plus(minus(total, free), root.reserved)
+    )
+    return tuple(found[path] for path in sorted(found))
+
+
+def _sum_up(
+    queue: yarn.QueueInfo, path: str, total: Resources, found: dict[str, ParentView]
+) -> tuple[Resources, Resources] | None:
+    """Note the parents at and below a queue; return what it uses and has reserved, None without a leaf."""
+    if is_leaf(queue):
+        return queue.used.resources, queue.reserved
+    rows = [_sum_up(child, f"{path}.{child.name}", total, found) for child in queue.children]
+    sums = [row for row in rows if row is not None]
+    if not sums:
+        return None
+    used = reserved = NOTHING
+    for of_used, of_reserved in sums:
+        used, reserved = plus(used, of_used), plus(reserved, of_reserved)
+    guaranteed, maximum = _shares(queue, total)
+    by_priority = queue.ordering_policy == "priority-utilization"
+    children = sorted((f"{path}.{child.name}", child.priority) for child in queue.children)
+    found[path] = ParentView(
+        queue=path,
+        guaranteed=guaranteed,
+        maximum=maximum,
+        used=used,
+        reserved=reserved,
+        order="priority-utilization" if by_priority else "utilization",
+        priorities={name: value for name, value in children if value} if by_priority else {},
+        fair=tuple(
+            sorted(
+                f"{path}.{child.name}"
+                for child in queue.children
+                if is_leaf(child) and child.ordering_policy.startswith("fair")
+            )
+        ),
+    )
+    return used, reserved
+
+
+def user_limits(root_queue: yarn.QueueInfo, queues: Iterable[QueueView]) -> dict[str, dict[str, Resources]]:
+    """Return, by queue and user, the limits that the ResourceManager shows, where they may bind.
+
+    0 is shown before anything was requested, and means unknown. The limit of the only active user rises with
+    its own use, up to guarantee x factor: it binds only where it is that, or below what the user has.
+    """
+    shown = {leaf.path: leaf.queue.users.rows for leaf in leaves(root_queue) if leaf.queue.users is not None}
+    found: dict[str, dict[str, Resources]] = {}
+    for view in queues:
+        rows = shown.get(view.queue, ())
+        active = sum(row.is_active for row in rows)
+        for row in rows:
+            limit = NOTHING if row.limit is None else row.limit.resources
+            if limit in (NOTHING, view.user_limit) or fits(view.maximum, limit):
+                continue
+            is_highest = view.user_limit is not None and fits(view.user_limit, limit)
+            if active > 1 or is_highest or not fits(row.used.resources, limit):
+                found.setdefault(view.queue, {})[row.user] = limit
+    return found
 
 
 class Requested(NamedTuple):
@@ -284,14 +368,26 @@ def cluster_room(nodes: Iterable[yarn.NodeRow]) -> tuple[Resources, Resources, M
 
 
 def reserved(application: yarn.AppInfo) -> Resources:
-    """Return the resources that the scheduler reserves on nodes for this application's larger asks."""
-    return Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
+    """Return what is reserved for an application in the default partition; its flat fields are sums."""
+    total = Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
+    for row in application.uses.labelled if application.uses is not None else ():
+        total = minus(total, row.reserved.resources)
+    return at_least(NOTHING, total)
 
 
 def _walk(queue: yarn.QueueInfo, path: str) -> Iterator[tuple[str, yarn.QueueInfo]]:
     yield path, queue
     for child in queue.children:
         yield from _walk(child, f"{path}.{child.name}")
+
+
+def _shares(queue: yarn.QueueInfo, total: Resources) -> tuple[Resources, Resources]:
+    """Return what a queue is guaranteed, and its maximum, in the default partition."""
+    share = queue.default_share or yarn.PartitionShare()
+    return (
+        _vector(share.guaranteed, queue.guaranteed, queue.guaranteed_percent, total),
+        _vector(share.maximum, queue.maximum, queue.maximum_percent, total),
+    )
 
 
 def _vector(

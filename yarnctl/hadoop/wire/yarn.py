@@ -97,6 +97,7 @@ class PartitionUse(msgspec.Struct, frozen=True, gc=False):
     partition: str = field(name="partitionName", default="")
     used: Vector = Vector()
     pending: FullVector = FullVector()
+    reserved: Vector = Vector()
 
 
 class Uses(msgspec.Struct, frozen=True, gc=False):
@@ -290,11 +291,12 @@ class NodeRow(msgspec.Struct, frozen=True):
 
 
 class QueueUser(msgspec.Struct, frozen=True):
-    """One row of a leaf queue's users."""
+    """One row of a leaf queue's users. ``is_active``: it has pending requests (older versions: not shown)."""
 
     user: str = field(name="username")
     used: Vector = field(name="resourcesUsed", default=Vector())
     limit: Vector | None = field(name="userResourceLimit", default=None)
+    is_active: bool = field(name="isActive", default=True)
 
 
 class QueueUsers(msgspec.Struct, frozen=True):
@@ -329,7 +331,8 @@ class QueueInfo(msgspec.Struct, frozen=True):
 
     ``guaranteed`` and ``maximum`` (min/maxEffectiveCapacity) are None in the root and where a
     version lacks them; shares are then the percentages of the whole cluster. ``user_limit_percent`` is
-    minimum-user-limit-percent; ``ordering_policy`` ("": not shown) is that of a leaf's applications.
+    minimum-user-limit-percent; ``ordering_policy`` ("": not shown) is that of a leaf's applications, or of a
+    parent's children.
     ``default_label`` is the label of a leaf's containers that ask for none.
     """
 
@@ -344,6 +347,8 @@ class QueueInfo(msgspec.Struct, frozen=True):
     state: str = ""
     priority: int = field(name="queuePriority", default=0)
     pending_containers: int = field(name="pendingContainers", default=0)
+    applications: int = field(name="numApplications", default=0)
+    applications_active: int = field(name="numActiveApplications", default=0)
     applications_pending: int = field(name="numPendingApplications", default=0)
     user_limit_factor: float = field(name="userLimitFactor", default=1.0)
     user_limit_percent: float | None = field(name="userLimit", default=None)
@@ -366,6 +371,16 @@ class QueueInfo(msgspec.Struct, frozen=True):
     def pending(self) -> Resources:
         """The pending sum of its applications, over all partitions."""
         return self.uses.pending() if self.uses is not None else NOTHING
+
+    @property
+    def held_back(self) -> int:
+        """How many applications of a leaf wait because of max-parallel-apps (facts, section 5)."""
+        return max(0, self.applications - self.applications_active - self.applications_pending)
+
+    @property
+    def reserved(self) -> Resources:
+        """What is reserved for its applications in the default partition, which is in ``used``."""
+        return self.uses.default.reserved.resources if self.uses is not None else NOTHING
 
     @property
     def default_share(self) -> PartitionShare | None:

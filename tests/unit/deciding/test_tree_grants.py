@@ -1,0 +1,170 @@
+"""Who is served in a tree of queues: what a ResourceManager 3.4.2 granted, one row for each state tried."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.unit.deciding.queue_trees import served, slots, tree, waits
+from yarnctl.deciding.forecast import FreeCapacity, model_queues
+from yarnctl.deciding.model import ContainerRequest
+from yarnctl.deciding.tree_model import QueueTreeModel
+from yarnctl.units import Resources
+
+
+@pytest.mark.parametrize(
+    ("used", "asking", "frees", "order"),
+    [
+        # prod has the lowest ratio of all leaves, and its sibling frees: eng is at 115 to 104 %, mkt below it
+        ({"mkt": 1, "res": 11, "eng.lab": 12}, {"eng.prod": 3, "mkt": 3}, "eng.lab",
+         "mkt mkt mkt eng.prod eng.prod eng.prod"),
+        # mkt's ratio is lower than prod's: eng's is lower still
+        ({"eng.prod": 7, "eng.lab": 1, "mkt": 8, "res": 8}, {"eng.prod": 2, "mkt": 2}, "res",
+         "eng.prod eng.prod mkt mkt"),
+        # what prod's sibling frees goes to research, which is below its guarantee
+        ({"eng.lab": 11, "res": 5, "mkt": 8}, {"eng.prod": 2, "res": 2}, "eng.lab",
+         "res res eng.prod eng.prod"),
+    ],
+)  # fmt: skip
+def test_siblings_are_compared_at_each_parent(used, asking, frees, order):
+    rows = [waits(leaf, leaf, (1, count)) for leaf, count in asking.items()]
+    assert served(tree(used, *rows), frees, len(order.split())) == order
+
+
+@pytest.mark.parametrize(
+    ("mkt", "res", "order"),
+    [
+        (1, 4, "res res res"),  # both below their guarantee: priority
+        (3, 9, "mkt mkt mkt"),  # one below, one above: the one below
+        (6, 9, "mkt mkt res res"),  # mkt reaches 111 %: both above, priority again
+        (8, 10, "res res"),  # both above: priority
+    ],
+)
+def test_priority_counts_between_queues_on_the_same_side_of_their_guarantee(mkt, res, order):
+    used = {"mkt": mkt, "res": res, "eng.lab": 24 - mkt - res}
+    rows = [waits("mkt", "mkt", (1, 9)), waits("res", "res", (1, 9))]
+    seen = tree(used, *rows, order="priority-utilization", priorities={"res": 5})
+    count = len(order.split())
+    assert served(seen, "eng.lab", count) == order
+    plain = served(tree(used, *rows), "eng.lab", count)
+    assert plain == " ".join(["mkt"] * count), "without priorities the lower ratio is first"
+
+
+@pytest.mark.parametrize(("frees", "order"), [("", ""), ("res", "-"), ("eng.lab", "eng.prod")])
+def test_a_parent_at_its_maximum_is_given_what_is_freed_below_it(frees, order):
+    seen = tree(
+        {"eng.lab": 10, "eng.prod": 2, "res": 6},
+        waits("eng.prod", "eng.prod", (1, 3)),
+        free={"n1": 6},
+        eng_maximum=12,
+    )
+    assert served(seen, frees) == order
+
+
+def test_a_request_larger_than_what_a_parent_has_left_is_refused():
+    asks = waits("eng.prod", "p", (2, 1))
+    assert served(tree({"eng.lab": 11}, asks, free={"n1": 8}, eng_maximum=12)) == ""
+    assert served(tree({"eng.lab": 10}, asks, free={"n1": 8}, eng_maximum=12)) == "p"
+
+
+OLD = waits("res", "old", (4, 1))
+YOUNG = waits("res", "young", (1, 1), rank=1, user="another")
+SCATTERED = {"n1": 1, "n2": 1}
+
+
+@pytest.mark.parametrize(
+    ("rows", "free", "order"),
+    [
+        ([OLD, YOUNG], SCATTERED, ""),  # 4 slots exceed the headroom: nothing behind it
+        ([OLD, YOUNG, waits("mkt", "mkt", (1, 1))], SCATTERED, "mkt"),  # a sibling goes on
+        ([OLD, YOUNG], {"n1": 1, "n2": 1, "n3": 2}, ""),  # within the headroom: it reserves all of it
+        ([YOUNG], {"n1": 1, "n2": 1, "n3": 2}, "young"),  # the older one has withdrawn
+        ([OLD, msgspec.structs.replace(YOUNG, rank=-1)], SCATTERED, "young"),  # sorted before it
+        ([OLD, YOUNG], {"n1": 2, "n2": 2, "n3": 1}, "young"),  # reserved, and a slot of headroom is left
+        ([waits("res", "one", (4, 1), (1, 1))], SCATTERED, ""),  # the same within one application
+        ([waits("res", "one", (4, 1), (1, 1))], {"n1": 2, "n2": 2, "n3": 1}, ""),
+    ],
+)
+def test_the_first_request_of_a_leaf_stops_it_at_the_headroom_and_reserves_below_it(rows, free, order):
+    assert served(tree({"eng.lab": 24 - sum(free.values())}, *rows, free=free)) == order
+
+
+def test_a_fair_leaf_serves_the_application_that_uses_the_least():
+    rows = [waits("res", "old", (1, 9), used=slots(4)), waits("res", "new", (1, 9), rank=1)]
+    used = {"res": 4, "eng.lab": 20}
+    assert served(tree(used, *rows, fair=("root.res",)), "eng.lab", 7) == "new new new new old new old"
+    assert served(tree(used, *rows), "eng.lab", 3) == "old old old"
+
+
+def test_each_resource_stops_a_leaf():
+    """Root has one vcore left, and memory for twelve containers."""
+    wide = msgspec.structs.replace(
+        waits("mkt", "mkt"), requests=(ContainerRequest(0, Resources(51200, 200), 1),)
+    )
+    narrow = msgspec.structs.replace(
+        waits("eng.lab", "lab"), requests=(ContainerRequest(0, Resources(25600, 100), 1),)
+    )
+    seen = tree({"res": 23}, wide, narrow)
+    seen = msgspec.structs.replace(seen, free_by_node={"n1": Resources(51200 * 12, 100)})
+    model = QueueTreeModel(seen, model_queues(seen, ()))
+    assert model.place(FreeCapacity(seen.free_by_node)) == {"lab": 1}
+    assert model.held == {}
+
+
+RESERVING = waits("mkt", "mkt", (2, 1))
+
+
+def test_a_request_within_the_headroom_that_fits_on_no_node_reserves_one():
+    """A leaf far over its guarantee reserves as well, and never a node without some of each resource."""
+    for leaf in ("mkt", "res"):
+        seen = tree({"res": 22}, waits(leaf, "large", (2, 1)), free={"n0": 0, "n1": 1, "n2": 1})
+        model = QueueTreeModel(seen, model_queues(seen, ()))
+        free = FreeCapacity(seen.free_by_node)
+        assert model.place(free) == {}
+        assert (model.held, free.held, model.reserved) == (
+            {"n1": "large"}, {"n1": slots(1)}, {"large": slots(2)}
+        )  # fmt: skip
+        assert model.root.used == slots(24)
+
+
+@pytest.mark.parametrize(("frees", "order"), [("", ""), ("res", "eng.prod")])
+def test_what_is_reserved_counts_as_used_in_root(frees, order):
+    """22 + 2 + 1 > 24: the free slots are not given; one that is freed is, one for one."""
+    seen = tree(
+        {"res": 22, "mkt": 2},
+        RESERVING,
+        waits("eng.prod", "eng.prod", (1, 1)),
+        free=SCATTERED,
+        reserved={"mkt": 2},
+    )
+    assert served(seen, frees) == order
+
+
+def test_an_applications_own_reservation_is_not_held_against_it():
+    """21 used and 2 reserved: its request is placed on another node, and the reservation is gone."""
+    seen = tree({"res": 21, "mkt": 2}, RESERVING, free={"n1": 1, "n2": 2}, reserved={"mkt": 2})
+    model = QueueTreeModel(seen, model_queues(seen, ()))
+    assert model.place(FreeCapacity(seen.free_by_node)) == {"mkt": 1}
+    assert (model.root.used, model.reserved) == (slots(23), {"mkt": slots(0)})
+
+
+@pytest.mark.parametrize(
+    ("limit", "held", "until"),
+    [
+        (7, 0, 8),  # factor 1: 3840 MiB / 7
+        (14, 8, 15),  # factor 2: 7424 / 14
+        (13, 11, 14),  # minimum-user-limit-percent: half of what is used
+        (12, 12, 13),
+        (7, 8, 8),
+    ],
+)
+def test_a_user_is_given_one_container_beyond_the_limit_and_then_passed_over(limit, held, until):
+    mine = waits("res", "mine", (1, 20), user="u1", used=slots(held))
+    other = waits("res", "other", (1, 1), rank=1, user="u2")
+    seen = tree({"res": held}, mine, other, free={f"n{n}": 8 for n in range(3)}, user_limits={"u1": limit})
+    assert served(seen).split() == ["mine"] * (until - held) + ["other"]
+
+
+def test_a_user_without_a_shown_limit_has_none():
+    seen = tree({}, waits("res", "mine", (1, 20), user="u1"), free={"n1": 24}, user_limits={"u2": 1})
+    assert served(seen) == " ".join(["mine"] * 20)

@@ -1,0 +1,290 @@
+"""The model of a tree of queues: which request does the capacity scheduler serve next?
+
+It descends from root for each container. At each parent the queues with pending requests are compared by
+that parent's policy, with what is used after the last grant; the first that can take the container gets it.
+Source: docs/facts/hadoop.md, section 5, tried on a ResourceManager 3.4.2. Rules of one leaf:
+
+* A user over the user limit is passed over, with all its applications.
+* The leaf is left at the first request that exceeds the *headroom*: what the leaf and each ancestor have left
+  below their maximum, reserved containers counted as used. Root's maximum is the total of the nodes. An
+  application's own reservation is not held against it.
+* A request within the headroom that fits on no node reserves one node, and its application is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from yarnctl.deciding.forecast import (
+    SCALE,
+    FreeCapacity,
+    Key,
+    QueueModel,
+    SimulatedRequest,
+    place_pending,
+    serving_key,
+)
+from yarnctl.deciding.model import ParentView, QueueView, Snapshot
+from yarnctl.deciding.reasons import demand
+from yarnctl.units import NOTHING, Resources, fits, minus, plus
+
+NO_USERS: Mapping[str, None] = MappingProxyType({})
+
+
+class QueueNode:
+    """A queue in the tree: a parent, or a leaf with its ``model``.
+
+    ``chain``: the queue and its ancestors, root last. ``active``: its children with pending requests at or
+    below them. ``priority`` None: its parent orders by utilization alone. ``fair``: a leaf that serves the
+    application first that uses the least.
+    """
+
+    __slots__ = (
+        "_key",
+        "_over",
+        "active",
+        "chain",
+        "fair",
+        "guaranteed",
+        "maximum",
+        "model",
+        "path",
+        "priority",
+        "used",
+    )
+
+    def __init__(
+        self,
+        view: ParentView | QueueView,
+        parent: QueueNode | None,
+        priority: int | None,
+        model: QueueModel | None = None,
+    ) -> None:
+        self.path, self.guaranteed, self.maximum = view.queue, view.guaranteed, view.maximum
+        self.used = view.used
+        self.priority = priority
+        self.model = model
+        self.chain: tuple[QueueNode, ...] = (self,) if parent is None else (self, *parent.chain)
+        self.fair = False
+        self.active: list[QueueNode] = []
+        self._key: tuple[int | str, ...] | None = None
+        self._over: Key | None = None
+
+    def add(self, size: Resources) -> None:
+        """Count ``size`` (negative: freed) as used here and in all ancestors."""
+        for node in self.chain:
+            node.used = plus(node.used, size)
+            node._key = node._over = None
+
+    def binding(self, size: Resources, own: Resources = NOTHING) -> QueueNode | None:
+        """Return the queue whose maximum ``size`` exceeds, from the leaf up; ``own``: its own reservation."""
+        memory_mib, vcores = size[0] - own[0], size[1] - own[1]
+        for node in self.chain:
+            used, maximum = node.used, node.maximum
+            if used[0] + memory_mib > maximum[0] or used[1] + vcores > maximum[1]:
+                return node
+        return None
+
+    def headroom(self) -> Resources:
+        """Return what is left below every maximum, never negative."""
+        left = [minus(node.maximum, node.used) for node in self.chain]
+        return Resources(max(0, min(each[0] for each in left)), max(0, min(each[1] for each in left)))
+
+    def key(self) -> tuple[int | str, ...]:
+        """Return the place among its siblings by its parent's policy.
+
+        Under ``priority-utilization`` a queue below its guarantee comes first, then the higher priority.
+        """
+        if self._key is None:
+            key = self.over()
+            if self.priority is None:
+                self._key = key
+            else:
+                self._key = (key[0], int(key[1] >= SCALE), -self.priority, *key[1:])
+        return self._key
+
+    def over(self) -> Key:
+        """Return how far a victim is over its own guarantee; the largest gives first."""
+        if self._over is None:
+            self._over = serving_key(self.used, self.guaranteed, self.path)
+        return self._over
+
+
+def parent_path(queue: str) -> str:
+    """Return the path of a queue's parent; "" for root."""
+    return queue.rpartition(".")[0]
+
+
+class QueueTreeModel:
+    """The queues of a snapshot with parents; ``queues`` are its leaves, with the expected capacity free.
+
+    ``reserved``: application -> reserved for it. ``held``: node -> application that is foreseen to reserve
+    it.
+    """
+
+    def __init__(self, snapshot: Snapshot, queues: Mapping[str, QueueModel]) -> None:
+        self.reserved: dict[str, Resources] = dict(snapshot.reserved)
+        self.held: dict[str, str] = {}
+        self.largest_node = snapshot.largest_node
+        self.leaves: dict[str, QueueNode] = {}
+        self._used_mib: dict[str, int] = {}
+        parents: dict[str, QueueNode] = {}
+        views = {view.queue: view for view in snapshot.parents}
+        for path, view in sorted(views.items(), key=lambda each: (each[0].count("."), each[0])):
+            above = parent_path(path)
+            parents[path] = QueueNode(view, parents.get(above), _priority(views.get(above), path))
+        self.root = next(iter(parents.values()))
+        for path, model in queues.items():
+            above = parent_path(path)
+            node = QueueNode(
+                model.view, parents.get(above, self.root), _priority(views.get(above), path), model
+            )
+            self.leaves[path] = node
+            node.fair = above in views and path in views[above].fair
+            leaving = minus(model.used, model.view.used)
+            if leaving != NOTHING:
+                node.add(leaving)
+            if node.fair:
+                self._used_mib.update((view.application, view.used.memory_mib) for view in model.pending)
+                model.reorder(self._used_mib)
+            if model.waiting():
+                self.open(node)
+
+    @staticmethod
+    def open(leaf: QueueNode) -> None:
+        """Let the descent come to a leaf."""
+        for node, above in zip(leaf.chain, leaf.chain[1:], strict=False):
+            if node in above.active:
+                return
+            above.active.append(node)
+
+    @staticmethod
+    def close(leaf: QueueNode) -> None:
+        """Take a leaf out of the descent, and each parent that then has nothing pending below it."""
+        for node, above in zip(leaf.chain, leaf.chain[1:], strict=False):
+            above.active.remove(node)
+            if above.active:
+                return
+
+    def in_order(self) -> Iterator[QueueNode]:
+        """Yield the open leaves as the descent comes to them."""
+        return _below(self.root)
+
+    def passes(
+        self, leaf: QueueNode, wanted: SimulatedRequest, relieved: Mapping[str, None] = NO_USERS
+    ) -> demand.TriggerReason | None:
+        """Return why YARN passes over a request and looks at the next one; None: it does not."""
+        assert leaf.model is not None
+        if not fits(wanted.size, self.largest_node):
+            return demand.NoNodeLargeEnough()
+        user = wanted.application.user
+        if leaf.model.limited and user not in relieved and leaf.model.is_over_limit(user):
+            return demand.UserAtLimit()
+        return None
+
+    def may_reserve(self, leaf: QueueNode, wanted: SimulatedRequest) -> bool:
+        """Return whether a request that fits on no node would reserve one (more)."""
+        held = self.reserved.get(wanted.application.application, NOTHING)
+        mine = held[0] // wanted.size[0] if wanted.size[0] > 0 else 0
+        return mine < wanted.containers and leaf.binding(wanted.size) is None
+
+    def grant(self, leaf: QueueNode, wanted: SimulatedRequest) -> None:
+        """Count one container as granted; it takes the place of a reservation of its application."""
+        assert leaf.model is not None
+        name, size = wanted.application.application, wanted.size
+        own = self.reserved.get(name)
+        leaf.model.grant(wanted)
+        if leaf.fair:
+            self._used_mib[name] += size.memory_mib
+            leaf.model.reorder(self._used_mib)
+        if own is None:
+            leaf.add(size)
+            return
+        filled = Resources(min(own[0], size[0]), min(own[1], size[1]))
+        leaf.add(minus(size, filled))
+        self.reserved[name] = minus(own, filled)
+
+    def place(self, free: FreeCapacity) -> dict[str, int]:
+        """Serve the pending requests from the free capacity; the rest stays pending; return placed."""
+        placed: dict[str, int] = {}
+        if not free.free:
+            return placed
+        stuck: dict[str, list[SimulatedRequest]] = {
+            leaf.path: [] for leaf in self.leaves.values() if leaf.model is not None and leaf.model.waiting()
+        }
+        passed: set[str] = set()
+        while (leaf := next(self.in_order(), None)) is not None:
+            wanted = self._placeable(leaf, free, stuck[leaf.path], passed)
+            if wanted is None:
+                self.close(leaf)
+            elif free.place(wanted.size):
+                self.grant(leaf, wanted)
+                name = wanted.application.application
+                placed[name] = placed.get(name, 0) + 1
+            else:
+                self._reserve(leaf, wanted, free)
+        for path, left in stuck.items():
+            leaf = self.leaves[path]
+            assert leaf.model is not None
+            leaf.model.leave([*left, *leaf.model.waiting()[leaf.model.head :]])
+            if leaf.fair:
+                leaf.model.reorder(self._used_mib)
+            if leaf.model.waiting():
+                self.open(leaf)
+        return placed
+
+    def _placeable(
+        self, leaf: QueueNode, free: FreeCapacity, stuck: list[SimulatedRequest], passed: set[str]
+    ) -> SimulatedRequest | None:
+        """Move a leaf's head to the first request that is given, or reserves, a node; None: none is.
+
+        ``passed``: applications of which no request is looked at any more.
+        """
+        model = leaf.model
+        assert model is not None
+        line = model.waiting()
+        while model.head < len(line):
+            wanted = line[model.head]
+            name = wanted.application.application
+            if name not in passed and self.passes(leaf, wanted) is None:
+                if leaf.binding(wanted.size, self.reserved.get(name, NOTHING)) is not None:
+                    return None
+                if free.has_node(wanted.size) or (self.may_reserve(leaf, wanted) and free.is_partly_free):
+                    return wanted
+                passed.add(name)
+            stuck.append(wanted)
+            model.head += 1
+        return None
+
+    def _reserve(self, leaf: QueueNode, wanted: SimulatedRequest, free: FreeCapacity) -> None:
+        """Let a request hold the first node with some free capacity; which one it will be is not known."""
+        name = wanted.application.application
+        self.held[free.hold_first()] = name
+        self.reserved[name] = plus(self.reserved.get(name, NOTHING), wanted.size)
+        leaf.add(wanted.size)
+
+
+def _priority(above: ParentView | None, queue: str) -> int | None:
+    if above is None or above.order == "utilization":
+        return None
+    return above.priorities.get(queue, 0)
+
+
+def _below(node: QueueNode) -> Iterator[QueueNode]:
+    active = node.active
+    for child in sorted(active, key=QueueNode.key) if len(active) > 1 else active[:]:
+        if child.model is not None:
+            yield child
+        else:
+            yield from _below(child)
+
+
+def placed_in(
+    snapshot: Snapshot, queues: Mapping[str, QueueModel], free: FreeCapacity
+) -> tuple[dict[str, int], QueueTreeModel | None]:
+    """Serve the pending requests from the free capacity; return placed per application, and the tree."""
+    if not snapshot.parents:
+        return place_pending(queues, free), None
+    tree = QueueTreeModel(snapshot, queues)
+    return tree.place(free), tree
