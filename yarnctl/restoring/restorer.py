@@ -8,6 +8,7 @@ the value that yarnctl set            it is restored, and read again after a pau
 another value                         its owner changed it: it stays, and the change has ended
 nothing: it no longer exists          the change has ended
 nothing: the cluster does not answer  it is read again after a pause
+nothing: an answer is late            it is read again after a second, while the answer is still kept
 ====================================  ======================================================
 
 A change is restored when it is *due*: the host says when (the demand is over, yarnctl may not act, it
@@ -67,7 +68,7 @@ Key = tuple[ChangeKind, str]
 class Reading(NamedTuple):
     """What a setting reads. ``found``: the value, or why it cannot be read."""
 
-    state: Literal["before", "now", "other", "gone", "unread"]
+    state: Literal["before", "now", "other", "gone", "unread", "late"]
     found: str = ""
 
 
@@ -94,6 +95,7 @@ class OpenChange:
     again_at_ms: int = 0
     pause_ms: int = 0
     is_accepted: bool = False
+    is_late: bool = False
     earlier: Change | None = None
 
 
@@ -235,8 +237,9 @@ class Restorer:
             case "other":
                 _LOG.warning("%s was changed to %s by its owner; it stays", described(change), reading.found)
                 self._end(one, reading.found, ChangedByOthers())
-            case "unread":
-                return self._postpone(one, Unknown(ClientFault(reading.found[:FAULT_MAX])))
+            case "unread" | "late":
+                is_late = reading.state == "late"
+                return self._postpone(one, Unknown(ClientFault(reading.found[:FAULT_MAX])), is_late=is_late)
             case "now":
                 return self._request(one)
         return Accepted()
@@ -259,9 +262,9 @@ class Restorer:
         self.write(performed(at_ms, action, outcome))
         return self._postpone(one, outcome)
 
-    def _postpone(self, one: OpenChange, outcome: Outcome) -> Outcome:
+    def _postpone(self, one: OpenChange, outcome: Outcome, *, is_late: bool = False) -> Outcome:
         is_accepted = isinstance(outcome, Accepted)
-        if not isinstance(outcome, Accepted):
+        if not isinstance(outcome, Accepted) and not (is_late and one.is_late):
             command = command_for(one.change)
             _LOG.warning(
                 "cannot restore %s, will retry%s: %s",
@@ -269,7 +272,10 @@ class Restorer:
                 f" (or run: {command})" if command else "",
                 said(outcome.why) or "no answer",
             )
-        if is_accepted != one.is_accepted or not one.pause_ms:
+        one.is_late = is_late
+        if is_late:
+            one.pause_ms = CONFIRM_MS
+        elif is_accepted != one.is_accepted or not one.pause_ms:
             one.pause_ms = CONFIRM_MS if is_accepted else RETRY_MS
         else:
             one.pause_ms = min(2 * one.pause_ms, PAUSE_MAX_MS)

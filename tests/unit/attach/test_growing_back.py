@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.attach import test_executors, test_workers
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster
+from tests.unit.attach.patience import Hangs
 from tests.unit.attach.test_executors import BY_PLUGIN, SPARK, Driver, both
 from tests.unit.attach.test_performing import looking
 from tests.unit.attach.test_workers import FLINK, JobMaster, changes, drains
@@ -96,6 +97,19 @@ def test_executors_are_back_once_the_plugin_says_that_the_order_is_done_with(
     assert setting.write(change) == Accepted()
     assert sorted(name[:14] for name in test_executors.orders(fake)) == ["000000001-leav", "000000002-back"]
     assert setting.read(change).state == state
+
+
+def test_a_late_answer_of_the_plugin_ends_nothing(fake):
+    """The list of executors still has those that leave: three rows are active."""
+    drained_by_plugin(fake)
+    port = looking(fake, levers=True)
+    test_executors.observed(port)
+    setting = port.restorer._settings["executors"]
+    change = Change("executors", SPARK, "3", "d1")
+    assert setting.write(change) == Accepted()
+    hangs = Hangs(port, SPARK, "plugin")
+    assert setting.read(change).state == "late"
+    hangs.until_idle()
 
 
 def test_a_daemon_without_the_mix_restores_bounds(fake, job):

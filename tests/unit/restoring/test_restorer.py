@@ -139,6 +139,18 @@ def test_a_cluster_that_does_not_answer_is_read_again() -> None:
     assert ends(host) == [ReadBack()]
 
 
+def test_a_late_answer_is_read_again_each_second_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A guard waits for an application again after five answers in time, and keeps each answer for 5 s."""
+    _, values, host = lowered("executors")
+    values.late = 8
+    host.restorer.make_due(DemandOver())
+    host.pass_ms(8_500)
+    assert values.requests == [(CHANGES["executors"].target, "4")]
+    assert [each.getMessage().partition(",")[0] for each in caplog.records if each.levelname == "WARNING"] == [
+        f"cannot restore the executors of {CHANGES['executors'].target}"
+    ]
+
+
 def test_nothing_is_restored_before_it_is_due_or_while_its_application_has_orders() -> None:
     _, values, host = lowered("executors")
     host.pass_ms(10_000)

@@ -95,7 +95,7 @@ class Folder:
 class Values:
     """Settings by target (None: it is gone); ``answers`` come instead of Accepted, one after the other.
 
-    A request whose answer is Refused or Withheld has no effect.
+    A request whose answer is Refused or Withheld has no effect. ``late``: so many readings have no answer yet.
     """
 
     def __init__(self, hdfs: Folder) -> None:
@@ -104,6 +104,7 @@ class Values:
         self.answers: list[Outcome] = []
         self.requests: list[tuple[str, str]] = []
         self.unread = ""
+        self.late = 0
         self.numbered: set[str] = {CHANGES["executors"].target}
         self.ordered_back: set[str] = set()
         self._number = 0
@@ -111,6 +112,9 @@ class Values:
     def read(self, change: Change) -> Reading:
         if self.unread:
             return Reading("unread", self.unread)
+        if self.late:
+            self.late -= 1
+            return Reading("late", "no answer yet")
         found = self.values[change.target]
         if found is None:
             return Reading("gone")

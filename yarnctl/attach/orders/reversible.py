@@ -6,10 +6,15 @@ Hadoop's ResourceManager REST API (scheduler-conf, priority).
 
 from __future__ import annotations
 
+from yarnctl.attach.connection.application_guard import LateAnswer
+from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.eligibility.permission import unread
 from yarnctl.deciding.model import Accepted, Change, Outcome
 from yarnctl.hadoop.http.answers import Missing
+from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.resource_manager import ENDED
+from yarnctl.journal.rendering import text
 from yarnctl.restoring.restorer import Reading, same_value
 
 
@@ -56,6 +61,11 @@ def compared(change: Change, found: str) -> Reading:
     if same_value(change.kind, found, change.before):
         return Reading("before", found)
     return Reading("now" if same_value(change.kind, found, change.now) else "other", found)
+
+
+def unanswered(found: Absent | Problem) -> Reading:
+    """Return the reading of a setting whose application gave no answer."""
+    return Reading("late" if isinstance(found, LateAnswer) else "unread", text(unread(found)))
 
 
 def has_ended(connection: Connection, application: str) -> bool:

@@ -18,7 +18,7 @@ import msgspec
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.eligibility.permission import later, unread
-from yarnctl.attach.orders.reversible import compared, has_ended
+from yarnctl.attach.orders.reversible import compared, has_ended, unanswered
 from yarnctl.attach.orders.tracking import TrackedOrder
 from yarnctl.deciding.model import Accepted, Change, ChangeKind, Drain, Outcome, Refused, Unknown, Withheld
 from yarnctl.deciding.reasons.orders import QueueServing
@@ -34,7 +34,6 @@ from yarnctl.hadoop.http.answers import Uncertain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.decoders import Unreadable
-from yarnctl.journal.rendering import text
 from yarnctl.restoring.restorer import Reading, ReversibleSetting
 
 
@@ -94,7 +93,7 @@ class FlinkBounds:
         job = bounds_in(change.before).job
         found = self._connection.guard.read(change.target, "grow", lambda _name, _: job_now(manager, job))
         if isinstance(found, Absent | Problem):
-            return Reading("unread", text(unread(found)))
+            return unanswered(found)
         return compared(change, JobBounds(found.job.job, found.bounds).text())
 
     def write(self, change: Change) -> Outcome:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from yarnctl.attach.connection.calls import Problem
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.eligibility.permission import unread
-from yarnctl.attach.orders.reversible import has_ended
+from yarnctl.attach.orders.reversible import has_ended, unanswered
 from yarnctl.attach.orders.tracking import TrackedOrder
 from yarnctl.deciding.model import Accepted, Change, ChangeKind, Drain, Outcome, Refused, Unknown, Withheld
 from yarnctl.deciding.reasons.orders import QueueServing
@@ -39,7 +39,6 @@ from yarnctl.hadoop.http.answers import ExistsAlready, Missing, Uncertain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.webhdfs import WebHdfs
-from yarnctl.journal.rendering import text
 from yarnctl.restoring.restorer import Reading, ReversibleSetting
 
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
@@ -211,12 +210,14 @@ class SparkExecutors:
             return Reading("gone")
         settings = self._executors.settings(application)
         if isinstance(settings, Absent | Problem):
-            return Reading("unread", text(unread(settings)))
+            return unanswered(settings)
         active = self._executors.active(application)
         if isinstance(active, Absent | Problem):
-            return Reading("unread", text(unread(active)))
+            return unanswered(active)
         number = self._orders().back_number(application, start_of(settings), change.now.split())
         answer = self._executors.plugin_answer(application)
+        if isinstance(answer, Problem):  # it may come: the list still has executors that leave
+            return unanswered(answer)
         if isinstance(answer, PluginAnswer):
             active = answer.executors  # without those that leave, which the list of executors still has
         if not number or (isinstance(answer, PluginAnswer) and answer.order < number):
