@@ -1,4 +1,4 @@
-"""A live cluster on which ``yarnctl run`` lowers a setting, and a trap at each request that has to do with it.
+"""A live cluster on which ``yarnctl run`` lowers a setting, and a trap at each request that concerns it.
 
 Law: the daemon is a process of its own and is told nothing of the trap: what it sends to the ResourceManager,
 to HDFS and to masters is where it is struck, on the server's side, before or after the request has had its
@@ -18,7 +18,6 @@ bounds  the bounds of a Flink job: its JobManager is modelled here, its workers 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -31,10 +30,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast
-from urllib.parse import parse_qs
+from typing import Any, ClassVar, Literal, cast
 
 from emulator.cluster.timing import Timing
 from emulator.live.jobs.submission_client import Client as Submitter
@@ -42,14 +40,15 @@ from emulator.live.jobs.submission_client import checkpoint_environment
 from emulator.live.jobs.workload_replay import play
 from emulator.live.manager.service import ManagerSettings
 from emulator.live.master.live_driver import LiveDriver
+from emulator.live.master.live_master import LiveMaster
 from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import Options
-from emulator.live.store.webhdfs_server import SECOND_STEP
 from emulator.live.wire.submitted_job import ModelledJob
-from emulator.live.wire.web import Receive, Reply, Scope, Send, Web, WebRequest, json_reply, read_body, send_reply
+from emulator.live.wire.web import Reply, Web, WebRequest, json_reply
 from tests import http_client
 from tests.hadoop.background import Background
 from tests.live.test_all_in_one import wait_until
+from tests.live.trapped_web import Trap, TrappedWeb, of_hdfs
 from yarnctl.deciding.model import ChangeKind
 from yarnctl.frameworks.flink.rest import GONE, IDLE, SCHEDULER
 from yarnctl.frameworks.spark import configuration as spark
@@ -135,92 +134,6 @@ def free_port() -> int:
         return port
 
 
-class Landed(NamedTuple):
-    """A request that counts and that was answered: when (monotonic seconds), its name, its client's port."""
-
-    at_s: float
-    name: str
-    status: int
-    client: int
-
-
-class Trap:
-    """Points by name, each before and after the effect of a request; at ``at`` it calls ``strike`` once.
-
-    ``strike`` runs in a thread while the request waits; ``drop``: a request that was struck before its effect
-    never has one.
-    """
-
-    def __init__(self) -> None:
-        self.at = ""
-        self.drop = True
-        self.strike: Callable[[], None] = lambda: None
-        self.passed: list[str] = []
-        self.landed: list[Landed] = []
-
-    def arm(self, at: str, strike: Callable[[], None], *, drop: bool = True) -> None:
-        """Strike at the next point of this name."""
-        self.strike, self.drop, self.at = strike, drop, at
-
-    async def point(self, name: str) -> bool:
-        """Pass a point; return whether it was struck."""
-        self.passed.append(name)
-        if name != self.at:
-            return False
-        self.at = ""
-        await asyncio.to_thread(self.strike)
-        return True
-
-
-class TrappedWeb(Web):
-    """Serves another web; requests that ``name_of`` names pass the trap."""
-
-    def __init__(self, web: Web, trap: Trap, name_of: Callable[[str, str, str, bytes], str]) -> None:
-        super().__init__()
-        self.on_start, self.on_stop, self.names = web.on_start, web.on_stop, web.names
-        self._whole, self._trap, self._name_of = web, trap, name_of
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
-        if scope["type"] != "http" or scope["method"] == "POST":
-            await self._whole(scope, receive, send)
-            return
-        body = await read_body(receive, 1 << 24) if scope["method"] == "PUT" else b""
-        query = scope["query_string"].decode("latin-1")
-        name = self._name_of(scope["method"], scope["path"], query, body or b"")
-        again = _repeated(body or b"")
-        if not name:
-            await self._whole(scope, again, send)
-            return
-        if await self._trap.point(f"{name} sent") and self._trap.drop:
-            await send_reply(send, Reply(503))
-            return
-        answer: list[Any] = []
-
-        async def keep(message: Any) -> None:
-            answer.append(message)
-
-        await self._whole(scope, again, keep)
-        client = (scope.get("client") or ("", 0))[1]
-        self._trap.landed.append(Landed(time.monotonic(), name, answer[0]["status"], client))
-        await self._trap.point(f"{name} done")
-        for message in answer:
-            await send(message)
-
-
-def _repeated(body: bytes) -> Receive:
-    messages: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive() -> dict[str, Any]:
-        return messages.pop() if messages else {"type": "http.disconnect"}
-
-    return receive
-
-
-_RECORD = re.compile(r"/\.?changes-[^/]*")
-_ORDER = re.compile(r"/driver-[0-9]+/\.(leave|back)-[^/]*\.tmp")
-
-
 class LoweringCluster:
     """A cluster on which research holds all and a daemon with ``options`` lowers its setting for production.
 
@@ -274,14 +187,14 @@ class LoweringCluster:
         raise NotImplementedError
 
     def puts_back(self, path: str, body: str) -> bool | None:
-        """Return whether a PUT restores the setting (False: it lowers it); None: it has nothing to do with it."""
+        """Return whether a PUT restores the setting (False: it lowers it); None: it does neither."""
         return None
 
     # --- a case ---------------------------------------------------------------------------------
 
     def renew(self) -> None:
         """Begin anew: no production, no record, no lock, and research fills the cluster."""
-        self.trap.at, self.trap.passed, self.trap.landed = "", [], []
+        self.trap.at, self.trap.passed = "", []
         self.end_demand()
         shutil.rmtree(self.whole.work / f"hdfs{LOCK_PATH}", ignore_errors=True)
         self.fill()
@@ -321,29 +234,12 @@ class LoweringCluster:
     def _name(self, method: str, path: str, query: str, body: bytes) -> str:
         """Return what a request has to do with a change, "" if nothing."""
         if path.startswith("/webhdfs/"):
-            return _of_hdfs(path, query)
+            return of_hdfs(path, query)
         if method == "PUT":
             restores = self.puts_back(path, body.decode("latin-1"))
             return "" if restores is None else "back" if restores else "change"
         is_reading = "back done" in self.trap.passed and re.fullmatch(self.reading, path)
         return "reading" if is_reading else ""
-
-
-def _of_hdfs(path: str, query: str) -> str:
-    told = parse_qs(query)
-    op = told["op"][0].upper()
-    if SECOND_STEP not in told and op == "CREATE":
-        return ""  # it only asks where
-    if _RECORD.search(path):
-        is_half = "/.changes-" in path
-        if op == "RENAME":
-            return "commit" if is_half else "take-over"
-        return {"CREATE": "record", "DELETE": "delete", "GETFILESTATUS": "check"}.get(op, "")
-    order = _ORDER.search(path)
-    if order is None or op not in ("CREATE", "RENAME"):
-        return ""
-    name = "change" if order[1] == "leave" else "back"
-    return name if op == "RENAME" else f"{name}-file"
 
 
 class Queue(LoweringCluster):
@@ -369,7 +265,9 @@ class Queue(LoweringCluster):
         wait_until(lambda: self.allocated() >= 11, "research fills the cluster")
 
     def value(self) -> str:
-        rows = http_client.get(f"{self.url}/ws/v1/cluster/scheduler-conf?by=test", timeout=60).json()["property"]
+        rows = http_client.get(f"{self.url}/ws/v1/cluster/scheduler-conf?by=test", timeout=60).json()[
+            "property"
+        ]
         return str(next(row["value"] for row in rows if row["name"] == self.KEY))
 
     def _set(self, value: str) -> None:
@@ -392,7 +290,15 @@ class Priority(LoweringCluster):
     """YARN's priorities of two applications of one queue, of which the later has the earlier deadline."""
 
     kind = "priority"
-    options = ("--mode", "deadlines", "--preempting", "research", "--preemptable", "research", "--allow-priority")
+    options = (
+        "--mode",
+        "deadlines",
+        "--preempting",
+        "research",
+        "--preemptable",
+        "research",
+        "--allow-priority",
+    )
     without = options[:-1]
     reading = "/ws/v1/cluster/apps/application_[0-9_]+"
     owners = "3"
@@ -402,15 +308,15 @@ class Priority(LoweringCluster):
         if not self.names:
             soon, late = (f"deadline:{int(time.time()) + span_s}" for span_s in (100_000, 900_000))
             self.names = tuple(self._submit(name, tag) for name, tag in (("first", late), ("second", soon)))
-            wait_until(lambda: self.allocated() >= 8 and len(self._order()) == 2, "research fills the cluster")
+            wait_until(
+                lambda: self.allocated() >= 8 and len(self._order()) == 2, "research fills the cluster"
+            )
             self.before = self.value()
         for name in self.names:
             self._set(name, 0)
 
     def _submit(self, name: str, tag: str) -> str:
-        job = Job(
-            name=name, job_class="research", submitted_at_ms=0, map_ms=(LONG_MS,) * 20, user="alice"
-        )
+        job = Job(name=name, job_class="research", submitted_at_ms=0, map_ms=(LONG_MS,) * 20, user="alice")
         return self.submitter.submit(ModelledJob(job=job, runner=False), "research", (tag,))
 
     def demand(self) -> None:
@@ -440,13 +346,14 @@ class Priority(LoweringCluster):
 class Executors(LoweringCluster):
     """The executors of a Spark application whose driver has the plugin."""
 
-    kind = "executors"
+    kind: ClassVar[ChangeKind] = "executors"
     options = ("--eviction", "mix", "--may-lose", "100%", "--room-within", "30s")
     reading = r"/proxy/application_[0-9_]+/metrics/json/?"
     owners = ""
     COUNT = 7
     """With the driver they fill two nodes of four slots."""
-    yarn_type, tags, route = "SPARK", ("yarnctl-drain:plugin",), "plugin"
+    yarn_type, tags = "SPARK", ("yarnctl-drain:plugin",)
+    route: ClassVar[Literal["signal", "plugin"]] = "plugin"
     application = ""
 
     def fill(self) -> None:
@@ -459,7 +366,8 @@ class Executors(LoweringCluster):
             }
             work = Job(
                 name="research", job_class="research", submitted_at_ms=0, map_ms=(20_000,) * 5_000,
-                user="alice", spark=SparkShape(executors=self.COUNT, block_mib=1, start_ms=1000, route=self.route),
+                user="alice",
+                spark=SparkShape(executors=self.COUNT, block_mib=1, start_ms=1000, route=self.route),
             )  # fmt: skip
             job = ModelledJob(
                 job=work, runner=False, settings=settings,
@@ -493,7 +401,8 @@ class Bounds(Executors):
     kind = "bounds"
     reading = r"/proxy/application_[0-9_]+/jobs/[0-9a-f]+/resource-requirements/?"
     owners = "3"
-    yarn_type, tags, route = "Apache Flink", ("yarnctl-drain:rescale",), "signal"
+    yarn_type, tags = "Apache Flink", ("yarnctl-drain:rescale",)
+    route = "signal"
     JOB = "9d7cfd1b04c54c49fb0123456789abcd"
     upper = 0
 
@@ -521,7 +430,7 @@ class Bounds(Executors):
             "/jobs/overview": {"jobs": [{"jid": self.JOB, "state": "RUNNING", "tasks": tasks}]},
         }
         for path, answer in fixed.items():
-            web.add("GET", path, lambda _, answer=answer: json_reply(answer))
+            web.add("GET", path, partial(_fixed, json_reply(answer)))
         web.add("GET", "/taskmanagers", lambda _: json_reply({"taskmanagers": self._workers()}))
         web.add("GET", f"{job}/checkpoints", lambda _: json_reply(_checkpoint()))
         web.add("GET", f"{job}/resource-requirements", lambda _: json_reply(self._bounds()))
@@ -529,10 +438,9 @@ class Bounds(Executors):
 
     def _workers(self) -> list[dict[str, Any]]:
         (driver,) = self._drivers()
-        granted = self.whole.site.manager.find(self.application)
-        assert granted is not None
+        live = cast(LiveMaster, driver.live)
         return [
-            {"id": driver.live.containers.granted(facts.container).container, "slotsNumber": 1}
+            {"id": live.containers.granted(facts.container).container, "slotsNumber": 1}
             for facts in driver.facts.values()
             if driver.is_active(facts)
         ]
@@ -561,6 +469,10 @@ class Bounds(Executors):
 
     def puts_back(self, path: str, body: str) -> bool | None:
         return _upper_of(body) == self.COUNT if "resource-requirements" in path else None
+
+
+def _fixed(reply: Reply, _: WebRequest) -> Reply:
+    return reply
 
 
 def _checkpoint() -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A daemon that has lowered a setting is struck at each request: the value comes back, whatever comes next.
 
-    python -m tests.soak lowered-kinds [--kinds KIND,...] [--nexts NEXT,...] [--cases N] [--seed S] [--workers N]
+    python -m tests.soak lowered-kinds [--kinds KIND,...] [--nexts NEXT,...] [--cases N] [--seed S]
 
 A real ``yarnctl run`` works on the live emulator (:mod:`tests.live.lowered_live`). It is struck before or
 after a request has had its effect (``sent``, ``done``), or some seconds after the setting was lowered:
@@ -177,7 +177,10 @@ class Life:
     def _strike(self, old: Daemon, released: threading.Event) -> None:
         """Return once the daemon was struck at the point."""
         rig, case = self.rig, self.case
-        blows: dict[str, Callable[[], object]] = {"pause": lambda: old.command("pause"), "full-disk": old.fill_disk}
+        blows: dict[str, Callable[[], object]] = {
+            "pause": lambda: old.command("pause"),
+            "full-disk": old.fill_disk,
+        }
 
         def strike() -> None:
             if self._is_frozen():
@@ -206,8 +209,7 @@ class Life:
     def _make_due(self, old: Daemon) -> None:
         if self.case.kind == "executors":
             self.rig.end_demand()  # executors come back into containers that are free
-        if not self._needs_loop() and self.case.point.split()[0] in STOPPED and self.case.next != "pause" \
-                and not self._is_frozen():
+        if self.case.point.split()[0] in STOPPED and self.case.next != "pause" and not self._is_frozen():
             old.process.terminate()
         elif self.case.kind == "priority":
             old.command("pause")
@@ -265,13 +267,16 @@ class Life:
         done = command("restore", "--rm", rig.url, "--all")
         self.back_s = time.monotonic() - began_s
         if done.returncode or (rig.value(), rig.records) != (wanted, []):
-            raise Wrong(f"restore ends with {done.returncode}: {rig.value()}, {rig.records}: {done.stdout} {done.stderr}")
+            said = f"{done.stdout} {done.stderr}"
+            raise Wrong(f"restore ends with {done.returncode}, {rig.value()}, {rig.records}: {said}")
 
     def _paused(self, old: Daemon) -> None:
         rig = self.rig
         if self.case.kind == "executors":
             rig.end_demand()
-        self.back_s = wait(lambda: rig.value() == rig.before and not rig.records, f"back at {rig.before}", BACK_S)
+        self.back_s = wait(
+            lambda: rig.value() == rig.before and not rig.records, f"back at {rig.before}", BACK_S
+        )
         self._end_well(old, rig.before)
 
     # --- two holders ----------------------------------------------------------------------------
@@ -279,18 +284,24 @@ class Life:
     def _frozen(self, old: Daemon, released: threading.Event) -> None:
         """Another process takes over; the old one's request lands, and it continues."""
         rig, case = self.rig, self.case
-        is_serving = case.next == "freeze" and not case.is_late and case.kind in ("queue", "bounds")
+        # A queue whose production has just ended has free containers for the next one: nothing is lowered.
+        may_serve = case.kind == "bounds" or (case.kind == "queue" and not case.is_late)
+        is_serving = case.next == "freeze" and may_serve
         if not is_serving:
             rig.end_demand()
+        elif case.is_late:
+            rig.demand()
         new: Daemon | None = None
         if case.next == "freeze":
             new = self.start("state-2", *(rig.options if is_serving else rig.without))
             wait(lambda: "running (enforce)" in new.said, "the next daemon may act")
             if is_serving:
                 # What the old one had ordered is not known to the new one: it orders, and lowers, by itself.
-                wait(lambda: rig.value() != rig.before and self._records_of(old) == 0, "it lowers by itself")
+                wait(lambda: rig.value() != rig.before and not self._has_old_record(), "it lowers by itself")
             else:
-                wait(lambda: rig.value() == rig.before and not rig.records, "the next daemon restores", BACK_S)
+                wait(
+                    lambda: rig.value() == rig.before and not rig.records, "the next daemon restores", BACK_S
+                )
         else:
             done = command("restore", "--rm", rig.url, "--all")
             if done.returncode not in (0, 3):
@@ -321,9 +332,9 @@ class Life:
         if (rig.value(), rig.records) != (rig.before, []):
             raise Wrong(f"at the end: {rig.value()}, {rig.records}")
 
-    def _records_of(self, old: Daemon) -> int:
-        """Return how many records have the first term."""
-        return sum("-000000000001-" in name for name in self.rig.records)
+    def _has_old_record(self) -> bool:
+        """Return whether a record has the first term."""
+        return any("changes-000000000001-" in name for name in self.rig.records)
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
@@ -371,9 +382,7 @@ def played_once(rig: LoweringCluster, case: Case, folder: Path) -> Played:
     return Played(case, story, round(life.back_s, 1), round(time.monotonic() - began_s, 1), said)
 
 
-def summary(
-    chosen: Sequence[Case], workers: int, until_s: float = float("inf")
-) -> dict[str, object]:
+def summary(chosen: Sequence[Case], workers: int, until_s: float = float("inf")) -> dict[str, object]:
     """Play cases; return what came of them."""
     groups = [[case for case in chosen if case.kind == kind] for kind in KINDS]
     with ThreadPoolExecutor(workers) as pool:
@@ -392,20 +401,24 @@ def summary(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the summary as JSON; exit status 1 if anything is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--nexts", default=",".join(NEXTS))
     parser.add_argument("--points", default="", help="only points that contain one of these words")
     parser.add_argument("--cases", type=int, default=0, help="a seeded draw of so many (0: all)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2, help="clusters at once")
-    parser.add_argument("--minutes", type=float, default=0, help="begin no case after this time (0: no limit)")
+    parser.add_argument(
+        "--minutes", type=float, default=0, help="begin no case after this time (0: no limit)"
+    )
     told = parser.parse_args(arguments)
     chosen = cases(told.kinds.split(","), told.nexts.split(","))
     if told.points:
         chosen = [case for case in chosen if any(word in case.point for word in told.points.split(","))]
     if told.cases:
-        chosen = random.Random(told.seed).sample(chosen, min(told.cases, len(chosen)))  # noqa: S311
+        chosen = random.Random(told.seed).sample(chosen, min(told.cases, len(chosen)))
     until_s = time.monotonic() + told.minutes * 60 if told.minutes else float("inf")
     began_s = time.monotonic()
     found = summary(chosen, told.workers, until_s)

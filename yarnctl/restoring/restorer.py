@@ -32,6 +32,7 @@ from yarnctl.deciding.model import (
     Restore,
     Unknown,
 )
+from yarnctl.deciding.reasons.modes import LockRanOut
 from yarnctl.deciding.reasons.orders import (
     ChangedByOthers,
     ChangeReason,
@@ -59,6 +60,8 @@ PAUSE_MAX_MS = 30_000
 WATCH_MS = 15_000
 """How long values are read again after a record was taken over: a late request of its process may arrive."""
 WATCH_EVERY_MS = 2_000
+CHECK_AGE_MS = 5_000
+"""The age at which the check of a record counts no more: its process was stopped, and may not lead now."""
 AT_ONCE_MAX = 8
 """The maximum number of changes per call: the cluster may answer each slowly."""
 
@@ -238,16 +241,20 @@ class Restorer:
                 _LOG.warning("%s was changed to %s by its owner; it stays", described(change), reading.found)
                 self._end(one, reading.found, ChangedByOthers())
             case "unread" | "late":
-                is_late = reading.state == "late"
-                return self._postpone(one, Unknown(ClientFault(reading.found[:FAULT_MAX])), is_late=is_late)
+                return self._postpone(
+                    one, Unknown(ClientFault(reading.found[:FAULT_MAX])), is_late=reading.state == "late"
+                )
             case "now":
                 return self._request(one)
         return Accepted()
 
     def _request(self, one: OpenChange) -> Outcome:
         if self.files is not None:
+            checked_at_ms = self._clock()
             try:
                 is_ours = self.files.exists(one.file)
+                if self._clock() - checked_at_ms > CHECK_AGE_MS and not self.leads():
+                    return self._postpone(one, Unknown(LockRanOut()))
             except YarnctlError as problem:
                 if not self.leads():
                     return self._postpone(one, Unknown(ClientFault(str(problem)[:FAULT_MAX])))

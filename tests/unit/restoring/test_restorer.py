@@ -146,9 +146,36 @@ def test_a_late_answer_is_read_again_each_second_and_logged_once(caplog: pytest.
     host.restorer.make_due(DemandOver())
     host.pass_ms(8_500)
     assert values.requests == [(CHANGES["executors"].target, "4")]
-    assert [each.getMessage().partition(",")[0] for each in caplog.records if each.levelname == "WARNING"] == [
-        f"cannot restore the executors of {CHANGES['executors'].target}"
-    ]
+    assert [
+        each.getMessage().partition(",")[0] for each in caplog.records if each.levelname == "WARNING"
+    ] == [f"cannot restore the executors of {CHANGES['executors'].target}"]
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_process_that_was_stopped_while_it_checked_its_record_checks_again(
+    monkeypatch: pytest.MonkeyPatch, leads: bool
+) -> None:
+    """Meanwhile the next leader has taken the record over, and may have lowered the setting again."""
+    hdfs, values, host = lowered()
+    taken = Host(hdfs, values, "two", term=2)
+    find = hdfs.find
+
+    def stopped(path: str) -> object:
+        found = find(path)
+        host.now_ms, host.leads = host.now_ms + 20_000, leads
+        if not leads:
+            taken.restorer.adopt()
+        monkeypatch.undo()
+        return found
+
+    taken.restorer.lost()
+    monkeypatch.setattr(hdfs, "find", stopped)
+    host.restorer.make_due(DemandOver())
+    host.restorer.reconcile()
+    assert len(values.requests) == leads
+    host.pass_ms(60_000)
+    assert ends(host) == [ReadBack() if leads else TakenOver()]
+    assert len(values.requests) == leads
 
 
 def test_nothing_is_restored_before_it_is_due_or_while_its_application_has_orders() -> None:

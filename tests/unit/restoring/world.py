@@ -95,7 +95,7 @@ class Folder:
 class Values:
     """Settings by target (None: it is gone); ``answers`` come instead of Accepted, one after the other.
 
-    A request whose answer is Refused or Withheld has no effect. ``late``: so many readings have no answer yet.
+    A request whose answer is Refused or Withheld has no effect. ``late``: so many readings get no answer yet.
     """
 
     def __init__(self, hdfs: Folder) -> None:
