@@ -1,55 +1,83 @@
-"""A live cluster on which ``yarnctl run --cap-queue`` lowers research, and a trap at each of its requests.
+"""A live cluster on which ``yarnctl run`` lowers a setting, and a trap at each request that concerns it.
 
-Law: the daemon is a process of its own and is told nothing of the trap: what it sends to the ResourceManager
-and to HDFS is where it is struck, on the server's side, before or after the request has had its effect.
+Law: the daemon is a process of its own and is told nothing of the trap: what it sends to the ResourceManager,
+to HDFS and to masters is where it is struck, on the server's side, before or after the request has had its
+effect. What a setting reads is what the cluster itself has, never what the daemon says.
+
+======  =====================================================================================
+kind    the setting
+======  =====================================================================================
+queue   ``maximum-capacity`` of research, lowered while production waits (``--cap-queue``)
+priority
+        YARN's priorities of two applications of one queue (``--allow-priority``)
+executors
+        the executors of a Spark application whose driver has the plugin (``--eviction mix``)
+bounds  the bounds of a Flink job: its JobManager is modelled here, its workers are executors
+======  =====================================================================================
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import resource
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+import time
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, cast
 
+from emulator.cluster.timing import Timing
 from emulator.live.jobs.submission_client import Client as Submitter
+from emulator.live.jobs.submission_client import checkpoint_environment
 from emulator.live.jobs.workload_replay import play
 from emulator.live.manager.service import ManagerSettings
+from emulator.live.master.live_driver import LiveDriver
+from emulator.live.master.live_master import LiveMaster
 from emulator.live.programs.all_in_one import AllInOne, ClusterPlan, build
 from emulator.live.programs.manager_program import Options
+from emulator.live.wire.submitted_job import ModelledJob
+from emulator.live.wire.web import Reply, Web, WebRequest, json_reply
 from tests import http_client
 from tests.hadoop.background import Background
-from tests.live.test_all_in_one import QUICK, wait_until
+from tests.live.test_all_in_one import wait_until
+from tests.live.trapped_web import Trap, TrappedWeb, of_hdfs
+from yarnctl.deciding.model import ChangeKind
+from yarnctl.frameworks.flink.rest import GONE, IDLE, SCHEDULER
+from yarnctl.frameworks.spark import configuration as spark
 from yarnctl.hadoop.lock import LOCK_PATH
-from yarnctl.traces.job import Job
+from yarnctl.traces.job import Job, SparkShape
 
 ROOT = Path(__file__).parents[2]
-KEY = "yarn.scheduler.capacity.root.research.maximum-capacity"
 END_S = 300.0
-POINTS = (
-    "create done", "rename sent", "rename done", "change sent", "change made", "held",
-    "back sent", "back made", "delete sent", "delete done",
-)  # fmt: skip
-RESEARCH = Job(
-    name="research", job_class="research", submitted_at_ms=0, map_ms=(200,), reduce_ms=(600_000,) * 10,
-    reduce_keys=(6000,) * 10, shuffle_ms=100, user="alice",
-)  # fmt: skip
-PRODUCTION = Job(
-    name="production", job_class="production", submitted_at_ms=0, map_ms=(600_000,) * 4, user="bob"
-)
+SPEED = 5.0
+TIMING = Timing(nm_heartbeat_ms=500, am_heartbeat_ms=500, am_retry_ms=500)
+"""Ten beats a second."""
+LONG_MS = 100_000_000
+"""Of a task that does not end while a case is played."""
 
 
 class Daemon:
-    """``yarnctl run --enforce`` as a process; ``said`` is what it has written."""
+    """``yarnctl run --enforce`` as a process; ``said`` is what it has written. ``port`` 0: no API."""
 
-    def __init__(self, url: str, state: Path, *options: str, enforce: bool = True) -> None:
-        words = ["run", "--rm", url, "--listen", "off", "--state-dir", str(state), *options]
+    def __init__(self, url: str, state: Path, *options: str, enforce: bool = True, api: bool = False) -> None:
+        words = ["run", "--rm", url, "--state-dir", str(state), *options]
         words += ["--enforce"] if enforce else []
+        self._token = state.with_name("token")
+        self.port = free_port() if api else 0
+        if api:
+            self._token.write_text("0123456789abcdef" * 2)
+            self._token.chmod(0o600)
+            words += ["--listen", f"127.0.0.1:{self.port}", "--token-file", str(self._token)]
+        else:
+            words += ["--listen", "off"]
         self.said = ""
         self.process = subprocess.Popen(
             [sys.executable, "-c", "from yarnctl.cli import main; main()", *words],
@@ -66,9 +94,22 @@ class Daemon:
         for line in self.process.stdout:
             self.said += line
 
+    def send(self, number: int) -> None:
+        """Send a signal; callable from the thread that serves the daemon."""
+        os.kill(self.process.pid, number)
+
     def kill(self) -> None:
-        """SIGKILL; callable from the thread that serves it."""
-        os.kill(self.process.pid, signal.SIGKILL)
+        """SIGKILL."""
+        self.send(signal.SIGKILL)
+
+    def command(self, word: str) -> None:
+        """Send ``pause`` or ``continue`` by the API."""
+        answer = http_client.post(
+            f"http://127.0.0.1:{self.port}/v1/loop/{word}",
+            headers={"Authorization": f"Bearer {self._token.read_text()}"},
+            timeout=60,
+        )
+        assert answer.status_code == 202, answer.text
 
     def fill_disk(self) -> None:
         """Let no file of it grow any more (its output is a pipe)."""
@@ -86,95 +127,363 @@ class Daemon:
         return status
 
 
+def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
 class LoweringCluster:
-    """The cluster; ``strike`` is called once, at the point named ``at``."""
+    """A cluster on which research holds all and a daemon with ``options`` lowers its setting for production.
 
-    def __init__(self, url: str, whole: AllInOne) -> None:
-        self.url, self.whole = url, whole
-        self.at = ""
-        self.strike: Callable[[], None] = lambda: None
-        self.passed: list[str] = []
-        self._trap()
+    ``without``: options of a daemon that only restores what it finds. ``before``: the setting as its owner
+    has set it.
+    """
 
-    def _trap(self) -> None:
-        store: Any = self.whole.web._mounts["webhdfs"]
-        configuration: Any = self.whole.site.scheduler_conf
-        self._around(configuration, "change", lambda args: self._of_change(args[0]))
-        self._around(store._answers, "RENAME", lambda args: "rename" if _is_record(args[1]) else "")
-        self._around(store._answers, "DELETE", lambda args: "delete" if _is_record(args[1]) else "")
-        take = store._receive
+    kind: ClassVar[ChangeKind]
+    options: ClassVar[tuple[str, ...]]
+    without: ClassVar[tuple[str, ...]] = ()
+    nodes: ClassVar[int] = 2
+    reading: ClassVar[str]
+    """The path that is read to end a change."""
+    owners: ClassVar[str]
+    """A value that is neither the one before nor one that yarnctl sets; "": there is none."""
 
-        async def taken(user: str, path: str, *more: Any) -> Any:
-            reply = await take(user, path, *more)
-            if _is_record(path):
-                self._point("create done")
-            return reply
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.trap = Trap()
+        self.before = ""
+        self.production = ""
+        self._stack = contextlib.ExitStack()
+        made: list[AllInOne] = []
 
-        store._receive = taken
+        def web(url: str) -> Web:
+            options = Options(work=folder / "work", speed=SPEED)
+            settings = ManagerSettings(timing=TIMING, am_expiry_ms=round(60_000 * SPEED))
+            made.append(build(options, ClusterPlan(nodes=self.nodes, processes=False), url, settings))
+            return TrappedWeb(made[0].web, self.trap, self._name)
 
-    def _around(self, holder: Any, name: str, kind_of: Callable[[tuple[Any, ...]], str]) -> None:
-        plain = holder[name] if isinstance(holder, dict) else getattr(holder, name)
+        self.server = self._stack.enter_context(Background(web))
+        self.url, self.whole = self.server.url, made[0]
+        self.submitter = Submitter(self.url, "harness")
 
-        def trapped(*args: Any) -> Any:
-            kind = kind_of(args)
-            if kind:
-                self._point(f"{kind} sent")
-            answer = plain(*args)
-            if kind:
-                self._point(f"{kind} {'made' if kind in ('change', 'back') else 'done'}")
-            return answer
+    def close(self) -> None:
+        """End the cluster."""
+        self._stack.close()
 
-        if isinstance(holder, dict):
-            holder[name] = trapped
-        else:
-            setattr(holder, name, trapped)
+    # --- what each kind has ---------------------------------------------------------------------
 
-    @staticmethod
-    def _of_change(changes: list[tuple[str, str, str]]) -> str:
-        return "back" if any(float(value) > 5 for _, _, value in changes) else "change"
+    def fill(self) -> None:
+        """Let research fill the cluster, and note the value before."""
+        raise NotImplementedError
 
-    def _point(self, name: str) -> None:
-        self.passed.append(name)
-        if name == self.at:
-            self.at = ""
-            self.strike()
+    def value(self) -> str:
+        """Return the setting as the cluster has it."""
+        raise NotImplementedError
 
-    @property
-    def maximum(self) -> str:
-        """The queue's maximum as an administrator sees it."""
-        rows = http_client.get(f"{self.url}/ws/v1/cluster/scheduler-conf", timeout=60).json()["property"]
-        return str(next(row["value"] for row in rows if row["name"] == KEY))
+    def set_as_owner(self) -> None:
+        """Set ``owners``, as the setting's owner would."""
+        raise NotImplementedError
+
+    def puts_back(self, path: str, body: str) -> bool | None:
+        """Return whether a PUT restores the setting (False: it lowers it); None: it does neither."""
+        return None
+
+    # --- a case ---------------------------------------------------------------------------------
+
+    def renew(self) -> None:
+        """Begin anew: no production, no record, no lock, and research fills the cluster."""
+        self.trap.at, self.trap.passed = "", []
+        self.end_demand()
+        shutil.rmtree(self.whole.work / f"hdfs{LOCK_PATH}", ignore_errors=True)
+        self.fill()
+
+    def demand(self) -> None:
+        """Let production wait for containers."""
+        production = Job(
+            name="production", job_class="production", submitted_at_ms=0, map_ms=(LONG_MS,) * 3, user="bob"
+        )
+        (row,) = play(self.submitter, (production,), wait=False)
+        self.production = row.application
+
+    def end_demand(self) -> None:
+        """End production."""
+        if self.production:
+            self.end_application(self.production)
+            self.production = ""
+
+    def end_application(self, application: str) -> None:
+        """Kill an application, and wait until it holds nothing."""
+        url = f"{self.url}/ws/v1/cluster/apps/{application}/state?user.name=bob"
+        http_client.put(url, json={"state": "KILLED"}, timeout=60)
+        app = self.whole.site.manager.find(application)
+        wait_until(lambda: app is None or not app.containers, "the application has ended")
 
     @property
     def records(self) -> list[str]:
-        """The files of lowered queues in HDFS, whole or not."""
+        """The files of lowered settings in HDFS, whole or not."""
         folder = self.whole.work / f"hdfs{LOCK_PATH}"
         return [one.name for one in folder.iterdir() if "changes-" in one.name] if folder.exists() else []
 
+    def allocated(self) -> int:
+        """Return how many containers are held."""
+        told = http_client.get(f"{self.url}/ws/v1/cluster/metrics", timeout=60).json()
+        return int(told["clusterMetrics"]["containersAllocated"])
 
-def _is_record(path: str) -> bool:
-    return "/changes-" in path or "/.changes-" in path
-
-
-@contextlib.contextmanager
-def lowering(folder: Path) -> Iterator[LoweringCluster]:
-    """Make a cluster that research fills and on which production waits for a daemon to make room."""
-    made: list[AllInOne] = []
-
-    def web(url: str) -> Any:
-        options = Options(work=folder / "work", speed=1.0)
-        settings = ManagerSettings(timing=QUICK, am_expiry_ms=60_000)
-        made.append(build(options, ClusterPlan(nodes=3, processes=False), url, settings))
-        return made[0].web
-
-    with Background(web) as server:
-        trapped = LoweringCluster(server.url, made[0])
-        play(Submitter(server.url, "harness"), (RESEARCH,), wait=False)
-        wait_until(lambda: _allocated(server.url) >= 11, "research fills the cluster")
-        play(Submitter(server.url, "harness"), (PRODUCTION,), wait=False)
-        yield trapped
+    def _name(self, method: str, path: str, query: str, body: bytes) -> str:
+        """Return what a request has to do with a change, "" if nothing."""
+        if path.startswith("/webhdfs/"):
+            return of_hdfs(path, query)
+        if method == "PUT":
+            restores = self.puts_back(path, body.decode("latin-1"))
+            return "" if restores is None else "back" if restores else "change"
+        is_reading = "back done" in self.trap.passed and re.fullmatch(self.reading, path)
+        return "reading" if is_reading else ""
 
 
-def _allocated(url: str) -> int:
-    told = http_client.get(f"{url}/ws/v1/cluster/metrics", timeout=60).json()
-    return int(told["clusterMetrics"]["containersAllocated"])
+class Queue(LoweringCluster):
+    """``maximum-capacity`` of research."""
+
+    kind = "queue"
+    nodes = 3
+    options = ("--cap-queue", "--in-flight-least", "4")
+    reading = "/ws/v1/cluster/scheduler-conf"
+    owners = "60"
+    KEY = "yarn.scheduler.capacity.root.research.maximum-capacity"
+
+    def fill(self) -> None:
+        if not self.before:
+            research = Job(
+                name="research", job_class="research", submitted_at_ms=0, map_ms=(200,),
+                reduce_ms=(LONG_MS,) * 10, reduce_keys=(1_000_000,) * 10, shuffle_ms=100, user="alice",
+            )  # fmt: skip
+            play(self.submitter, (research,), wait=False)
+            self.before = self.value()
+        elif self.value() != self.before:
+            self._set(self.before)
+        wait_until(lambda: self.allocated() >= 11, "research fills the cluster")
+
+    def value(self) -> str:
+        rows = http_client.get(f"{self.url}/ws/v1/cluster/scheduler-conf?by=test", timeout=60).json()[
+            "property"
+        ]
+        return str(next(row["value"] for row in rows if row["name"] == self.KEY))
+
+    def _set(self, value: str) -> None:
+        self.server.run(
+            lambda: self.whole.site.scheduler_conf.change([("root.research", "maximum-capacity", value)])
+        )
+
+    def set_as_owner(self) -> None:
+        self._set(self.owners)
+
+    def puts_back(self, path: str, body: str) -> bool | None:
+        if not path.endswith("/scheduler-conf"):
+            return None
+        found = re.search(r"<value>([^<]*)</value>|\"value\": ?\"([^\"]*)\"", body)
+        assert found, body
+        return abs(float(found[1] or found[2]) - float(self.before)) < 1e-6
+
+
+class Priority(LoweringCluster):
+    """YARN's priorities of two applications of one queue, of which the later has the earlier deadline."""
+
+    kind = "priority"
+    options = (
+        "--mode",
+        "deadlines",
+        "--preempting",
+        "research",
+        "--preemptable",
+        "research",
+        "--allow-priority",
+    )
+    without = options[:-1]
+    reading = "/ws/v1/cluster/apps/application_[0-9_]+"
+    owners = "3"
+    names: tuple[str, ...] = ()
+
+    def fill(self) -> None:
+        if not self.names:
+            soon, late = (f"deadline:{int(time.time()) + span_s}" for span_s in (100_000, 900_000))
+            self.names = tuple(self._submit(name, tag) for name, tag in (("first", late), ("second", soon)))
+            wait_until(
+                lambda: self.allocated() >= 8 and len(self._order()) == 2, "research fills the cluster"
+            )
+            self.before = self.value()
+        for name in self.names:
+            self._set(name, 0)
+
+    def _submit(self, name: str, tag: str) -> str:
+        job = Job(name=name, job_class="research", submitted_at_ms=0, map_ms=(LONG_MS,) * 20, user="alice")
+        return self.submitter.submit(ModelledJob(job=job, runner=False), "research", (tag,))
+
+    def demand(self) -> None:
+        """Both applications always wait."""
+
+    def _order(self) -> list[str]:
+        demand = self.whole.site.manager.actor.scheduler.queues["research"].demand
+        return [f"application_{self.names[0].split('_')[1]}_{app.number:04d}" for app in demand]
+
+    def value(self) -> str:
+        """Return both priorities, and which application is granted the next container."""
+        rows = [self.submitter.application(name)["priority"] for name in self.names]
+        return f"{rows[0]} {rows[1]}, next {self.names.index(self.server.run(self._order)[0]) + 1}"
+
+    def _set(self, name: str, priority: int) -> None:
+        app = self.whole.site.manager.find(name)
+        assert app is not None
+        self.server.run(lambda: self.whole.site.manager.actor.scheduler.reprioritise(app.actor, priority))
+
+    def set_as_owner(self) -> None:
+        self._set(self.names[1], int(self.owners))
+
+    def puts_back(self, path: str, body: str) -> bool | None:
+        return json.loads(body)["priority"] == 0 if path.endswith("/priority") else None
+
+
+class Executors(LoweringCluster):
+    """The executors of a Spark application whose driver has the plugin."""
+
+    kind: ClassVar[ChangeKind] = "executors"
+    options = ("--eviction", "mix", "--may-lose", "100%", "--room-within", "30s")
+    reading = r"/proxy/application_[0-9_]+/metrics/json/?"
+    owners = ""
+    COUNT = 7
+    """With the driver they fill two nodes of four slots."""
+    yarn_type, tags = "SPARK", ("yarnctl-drain:plugin",)
+    route: ClassVar[Literal["signal", "plugin"]] = "plugin"
+    application = ""
+
+    def fill(self) -> None:
+        if not self.application:
+            settings = {
+                **spark.REQUIRED,
+                spark.PLUGINS: spark.PLUGIN,
+                spark.REQUESTS: "/yarnctl/requests",
+                spark.REQUESTS_OWNER: "yarnctl",
+            }
+            work = Job(
+                name="research", job_class="research", submitted_at_ms=0, map_ms=(20_000,) * 5_000,
+                user="alice",
+                spark=SparkShape(executors=self.COUNT, block_mib=1, start_ms=1000, route=self.route),
+            )  # fmt: skip
+            job = ModelledJob(
+                job=work, runner=False, settings=settings,
+                cmdenv=checkpoint_environment(self.submitter.webhdfs()),
+            )  # fmt: skip
+            self.application = self.submitter.submit(job, "research", self.tags, kind=self.yarn_type)
+        self.before = str(self.COUNT)
+        wait_until(self._works, "research fills the cluster")
+
+    def _drivers(self) -> list[LiveDriver]:
+        found = [live for live in self.whole.masters.values() if live.launch.application == self.application]
+        return [cast(LiveDriver, live.actor) for live in found]
+
+    def _works(self) -> bool:
+        """Return whether all executors are there, and the length of tasks is known."""
+        drivers = self._drivers()
+        return bool(drivers) and bool(drivers[0].spans_ms[0]) and self._active() == self.COUNT
+
+    def _active(self) -> int:
+        (driver,) = self._drivers()
+        return self.server.run(lambda: driver.staying)
+
+    def value(self) -> str:
+        """Return how many executors work and were not ordered to leave."""
+        return str(self._active())
+
+
+class Bounds(Executors):
+    """The bounds of a Flink job; workers leave when its bounds are lowered, and come when they are raised."""
+
+    kind = "bounds"
+    reading = r"/proxy/application_[0-9_]+/jobs/[0-9a-f]+/resource-requirements/?"
+    owners = "3"
+    yarn_type, tags = "Apache Flink", ("yarnctl-drain:rescale",)
+    route = "signal"
+    JOB = "9d7cfd1b04c54c49fb0123456789abcd"
+    upper = 0
+
+    def fill(self) -> None:
+        is_new = not self.application
+        super().fill()
+        if is_new:
+            self.upper = self.COUNT
+            self.server.run(self._serve)
+        elif self.upper != self.COUNT:
+            self.server.run(lambda: self._set(self.COUNT))
+            super().fill()
+
+    def _serve(self) -> None:
+        """Let the application's web be that of a JobManager."""
+        app = self.whole.site.manager.find(self.application)
+        assert app is not None
+        assert app.attempt is not None
+        web = self.whole.site.proxy.local[app.attempt.tracking_url] = Web()
+        job = f"/jobs/{self.JOB}"
+        tasks = {"total": 8, "running": 8}
+        settings = {SCHEDULER: "adaptive", IDLE: "2s", GONE: "2s"}
+        fixed = {
+            "/jobmanager/config": [{"key": key, "value": value} for key, value in settings.items()],
+            "/jobs/overview": {"jobs": [{"jid": self.JOB, "state": "RUNNING", "tasks": tasks}]},
+        }
+        for path, answer in fixed.items():
+            web.add("GET", path, partial(_fixed, json_reply(answer)))
+        web.add("GET", "/taskmanagers", lambda _: json_reply({"taskmanagers": self._workers()}))
+        web.add("GET", f"{job}/checkpoints", lambda _: json_reply(_checkpoint()))
+        web.add("GET", f"{job}/resource-requirements", lambda _: json_reply(self._bounds()))
+        web.add("PUT", f"{job}/resource-requirements", self._put)
+
+    def _workers(self) -> list[dict[str, Any]]:
+        (driver,) = self._drivers()
+        live = cast(LiveMaster, driver.live)
+        return [
+            {"id": live.containers.granted(facts.container).container, "slotsNumber": 1}
+            for facts in driver.facts.values()
+            if driver.is_active(facts)
+        ]
+
+    def _bounds(self) -> dict[str, Any]:
+        return {name: {"parallelism": {"lowerBound": 1, "upperBound": self.upper}} for name in ("v1", "v2")}
+
+    def _put(self, request: WebRequest) -> Reply:
+        self._set(_upper_of(request.body.decode()))
+        return json_reply({})
+
+    def _set(self, upper: int) -> None:
+        (driver,) = self._drivers()
+        fewer, self.upper = self.upper - upper, upper
+        if fewer > 0:
+            here = [str(facts.executor) for facts in driver.facts.values() if driver.is_active(facts)]
+            driver.leave(f"to {upper}", here[-fewer:])
+        elif fewer < 0:
+            driver.back([f"to {left}" for left in range(upper)])
+
+    def value(self) -> str:
+        return str(self.upper)
+
+    def set_as_owner(self) -> None:
+        self.server.run(lambda: self._set(int(self.owners)))
+
+    def puts_back(self, path: str, body: str) -> bool | None:
+        return _upper_of(body) == self.COUNT if "resource-requirements" in path else None
+
+
+def _fixed(reply: Reply, _: WebRequest) -> Reply:
+    return reply
+
+
+def _checkpoint() -> dict[str, Any]:
+    begun_ms = time.time_ns() // 1_000_000 - 1_500
+    return {"latest": {"completed": {"id": 5, "trigger_timestamp": begun_ms}}}
+
+
+def _upper_of(body: str) -> int:
+    return max(int(each["parallelism"]["upperBound"]) for each in json.loads(body).values())
+
+
+KINDS: dict[ChangeKind, type[LoweringCluster]] = {
+    each.kind: each for each in (Queue, Priority, Executors, Bounds)
+}

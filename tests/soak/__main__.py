@@ -12,6 +12,7 @@ CAMPAIGNS = {
     "equal": "suspended at random moments, output and counters identical",
     "campaigns": "faults at random moments, nothing lost or doubled",
     "io-faults": "every call for I/O of the task runner fails once: output equal, or the attempt fails",
+    "lowered-kinds": "a daemon that has lowered a setting is killed at each request: the setting comes back",
     "market": "random histories of the market: tokens conserved, nothing served unpaid",
     "budgets": "lives of containers, days long, and no loss that the rule of budgets does not allow",
     "hostile": "answers of applications mutated: no look ends, no other application is hidden",
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in CAMPAIGNS:
         print("usage: python -m tests.soak CAMPAIGN [--help]", file=sys.stderr)
         for name, what in CAMPAIGNS.items():
-            print(f"  {name:<12} {what}", file=sys.stderr)
+            print(f"  {name:<13} {what}", file=sys.stderr)
         return 2
     return int(import_module(f"tests.soak.{arguments[0].replace('-', '_')}").main(arguments[1:]))
 

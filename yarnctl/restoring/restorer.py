@@ -8,7 +8,7 @@ the value that yarnctl set            it is restored, and read again after a pau
 another value                         its owner changed it: it stays, and the change has ended
 nothing: it no longer exists          the change has ended
 nothing: the cluster does not answer  it is read again after a pause
-nothing yet: the answer is late       it is read again at once; a late answer is kept for a moment only
+nothing: an answer is late            it is read again after a second, while the answer is still kept
 ====================================  ======================================================
 
 A change is restored when it is *due*: the host says when (the demand is over, yarnctl may not act, it
@@ -32,6 +32,7 @@ from yarnctl.deciding.model import (
     Restore,
     Unknown,
 )
+from yarnctl.deciding.reasons.modes import LockRanOut
 from yarnctl.deciding.reasons.orders import (
     ChangedByOthers,
     ChangeReason,
@@ -59,6 +60,8 @@ PAUSE_MAX_MS = 30_000
 WATCH_MS = 15_000
 """How long values are read again after a record was taken over: a late request of its process may arrive."""
 WATCH_EVERY_MS = 2_000
+CHECK_AGE_MS = 5_000
+"""The age at which the check of a record counts no more: its process was stopped, and may not lead now."""
 AT_ONCE_MAX = 8
 """The maximum number of changes per call: the cluster may answer each slowly."""
 
@@ -95,6 +98,7 @@ class OpenChange:
     again_at_ms: int = 0
     pause_ms: int = 0
     is_accepted: bool = False
+    is_late: bool = False
     earlier: Change | None = None
 
 
@@ -236,19 +240,20 @@ class Restorer:
             case "other":
                 _LOG.warning("%s was changed to %s by its owner; it stays", described(change), reading.found)
                 self._end(open_change, reading.found, ChangedByOthers())
-            case "unread":
-                return self._postpone(open_change, Unknown(ClientFault(reading.found[:FAULT_MAX])))
-            case "late":
-                open_change.again_at_ms = self._clock() + CONFIRM_MS
-                return Unknown(ClientFault(reading.found[:FAULT_MAX]))
+            case "unread" | "late":
+                outcome = Unknown(ClientFault(reading.found[:FAULT_MAX]))
+                return self._postpone(open_change, outcome, is_late=reading.state == "late")
             case "now":
                 return self._request(open_change)
         return Accepted()
 
     def _request(self, open_change: OpenChange) -> Outcome:
         if self.files is not None:
+            checked_at_ms = self._clock()
             try:
                 is_ours = self.files.exists(open_change.file)
+                if self._clock() - checked_at_ms > CHECK_AGE_MS and not self.leads():
+                    return self._postpone(open_change, Unknown(LockRanOut()))
             except YarnctlError as problem:
                 if not self.leads():
                     return self._postpone(open_change, Unknown(ClientFault(str(problem)[:FAULT_MAX])))
@@ -263,9 +268,9 @@ class Restorer:
         self.write(performed(at_ms, action, outcome))
         return self._postpone(open_change, outcome)
 
-    def _postpone(self, open_change: OpenChange, outcome: Outcome) -> Outcome:
+    def _postpone(self, open_change: OpenChange, outcome: Outcome, *, is_late: bool = False) -> Outcome:
         is_accepted = isinstance(outcome, Accepted)
-        if not isinstance(outcome, Accepted):
+        if not isinstance(outcome, Accepted) and not (is_late and open_change.is_late):
             command = command_for(open_change.change)
             _LOG.warning(
                 "cannot restore %s, will retry%s: %s",
@@ -273,7 +278,10 @@ class Restorer:
                 f" (or run: {command})" if command else "",
                 said(outcome.why) or "no answer",
             )
-        if is_accepted != open_change.is_accepted or not open_change.pause_ms:
+        open_change.is_late = is_late
+        if is_late:
+            open_change.pause_ms = CONFIRM_MS
+        elif is_accepted != open_change.is_accepted or not open_change.pause_ms:
             open_change.pause_ms = CONFIRM_MS if is_accepted else RETRY_MS
         else:
             open_change.pause_ms = min(2 * open_change.pause_ms, PAUSE_MAX_MS)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.attach import test_executors, test_workers
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster
+from tests.unit.attach.patience import Hangs
 from tests.unit.attach.test_executors import BY_PLUGIN, SPARK, Driver, both
 from tests.unit.attach.test_performing import looking
 from tests.unit.attach.test_workers import FLINK, JobMaster, changes, drains
@@ -122,6 +123,20 @@ def test_a_late_answer_of_a_driver_is_no_answer_yet_and_all_have_been_asked_for(
     port.restorer._settings["executors"]._orders().back(SPARK, "1700000000123", ["d1"])
     assert setting.read(change).state == "late"
     assert asked[:3] == ["settings", "active", "plugin_answer"]
+
+
+def test_a_late_answer_of_the_plugin_ends_nothing(fake):
+    """The list of executors still has those that leave: three rows are active."""
+    drained_by_plugin(fake)
+    port = looking(fake, levers=True)
+    test_executors.observed(port)
+    setting = port.restorer._settings["executors"]
+    change = Change("executors", SPARK, "3", "d1")
+    assert setting.read(change).state == "now"
+    assert setting.write(change) == Accepted()
+    hangs = Hangs(port, SPARK, "plugin")
+    assert setting.read(change).state == "late"
+    hangs.until_idle()
 
 
 def test_a_daemon_without_the_mix_restores_bounds(fake, job):

@@ -139,15 +139,43 @@ def test_a_cluster_that_does_not_answer_is_read_again() -> None:
     assert ends(host) == [ReadBack()]
 
 
-def test_a_late_answer_is_read_every_second_for_it_is_kept_for_a_moment_only() -> None:
-    _, values, host = lowered()
-    values.late = 40
+def test_a_late_answer_is_read_again_each_second_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A guard waits for an application again after five answers in time, and keeps each answer for 5 s."""
+    _, values, host = lowered("executors")
+    values.late = 8
     host.restorer.make_due(DemandOver())
-    host.pass_ms(39_000)
-    assert values.requests == []
-    host.pass_ms(4_000)
-    assert values.values[QUEUE.target] == QUEUE.before
-    assert ends(host) == [ReadBack()]
+    host.pass_ms(8_500)
+    assert values.requests == [(CHANGES["executors"].target, "4")]
+    assert [
+        each.getMessage().partition(",")[0] for each in caplog.records if each.levelname == "WARNING"
+    ] == [f"cannot restore the executors of {CHANGES['executors'].target}"]
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_process_that_was_stopped_while_it_checked_its_record_checks_again(
+    monkeypatch: pytest.MonkeyPatch, leads: bool
+) -> None:
+    """Meanwhile the next leader has taken the record over, and may have lowered the setting again."""
+    hdfs, values, host = lowered()
+    taken = Host(hdfs, values, "two", term=2)
+    find = hdfs.find
+
+    def stopped(path: str) -> object:
+        found = find(path)
+        host.now_ms, host.leads = host.now_ms + 20_000, leads
+        if not leads:
+            taken.restorer.adopt()
+        monkeypatch.undo()
+        return found
+
+    taken.restorer.lost()
+    monkeypatch.setattr(hdfs, "find", stopped)
+    host.restorer.make_due(DemandOver())
+    host.restorer.reconcile()
+    assert len(values.requests) == leads
+    host.pass_ms(60_000)
+    assert ends(host) == [ReadBack() if leads else TakenOver()]
+    assert len(values.requests) == leads
 
 
 def test_nothing_is_restored_before_it_is_due_or_while_its_application_has_orders() -> None:

@@ -95,7 +95,7 @@ class Folder:
 class Values:
     """Settings by target (None: it is gone); ``answers`` come instead of Accepted, one after the other.
 
-    A request whose answer is Refused or Withheld has no effect.
+    A request whose answer is Refused or Withheld has no effect. ``late``: so many readings get no answer yet.
     """
 
     def __init__(self, hdfs: Folder) -> None:
@@ -115,6 +115,9 @@ class Values:
             return Reading("late", "no answer yet")
         if self.unread:
             return Reading("unread", self.unread)
+        if self.late:
+            self.late -= 1
+            return Reading("late", "no answer yet")
         found = self.values[change.target]
         if found is None:
             return Reading("gone")

@@ -233,7 +233,7 @@ class SparkExecutors:
             return not_read(settings)
         if isinstance(active, Absent | Problem):
             return not_read(active)
-        if isinstance(answer, LateAnswer):
+        if isinstance(answer, Problem):  # it may come: the list still has executors that leave
             return not_read(answer)
         start = self._started[application] = start_of(settings)
         number = self._orders().back_number(application, start, change.now.split())
