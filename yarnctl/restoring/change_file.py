@@ -62,8 +62,9 @@ class ChangeFiles:
     def replace(self, name: str, changes: Sequence[Change]) -> None:
         """Write the content of a record of this process anew."""
         beside = f"{self._folder}/.{name}.tmp"
-        data = msgspec.json.encode(ChangeRecord(tuple(changes)))
-        self._store.create(beside, data, mode=FILE_MODE, overwrite=True)
+        self._store.create(
+            beside, msgspec.json.encode(ChangeRecord(tuple(changes))), mode=FILE_MODE, overwrite=True
+        )
         self._store.rename(beside, self.path(name), overwrite=True)
 
     def take_over(self, name: str) -> str | None:
