@@ -63,7 +63,7 @@ test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, p
 	$(PYTEST) tests/contract --hadoop -m hadoop $(HADOOP_CONTRACT) $(PYTEST_ARGS)
 	$(PYTEST) $(HADOOP_TESTS) $(PYTEST_ARGS)
 
-soak: $(VENV)/.dev ## run the long checks whole: 300 outputs, 1,000 fault campaigns, I/O faults, 10^6 replayed steps, 10^5 markets, 567 deaths of a daemon; SEED=N (hours)
+soak: $(VENV)/.dev ## run the long checks whole: 300 outputs, 1,000 fault campaigns, I/O faults, 10^6 replayed steps, 10^5 markets, 551 faults of a daemon; SEED=N (hours)
 	$(BIN)/python -m tests.soak equal --runs 300 --seed $(SEED)
 	$(BIN)/python -m tests.soak io-faults
 	$(BIN)/python -m tests.soak campaigns --runs 1000 --seed $(SEED)

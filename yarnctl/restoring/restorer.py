@@ -295,7 +295,9 @@ class Restorer:
         self.write(Restored(self._clock(), change.kind, change.target, found, why))
         if not isinstance(why, NotChanged):
             _LOG.info("%s: the change has ended: %s", described(change), text(why))
-        if isinstance(why, ReadBack) and self._clock() < self._watch_until_ms:
+        if isinstance(why, TakenOver):  # its own last request may land after the other process has ended
+            self._watch_until_ms = self._clock() + WATCH_MS
+        if isinstance(why, ReadBack | TakenOver) and self._clock() < self._watch_until_ms:
             self._ended[change.key] = change
 
     def _watch(self, now_ms: int) -> None:
@@ -308,7 +310,7 @@ class Restorer:
         if not self.leads() or not self._watch_at_ms <= now_ms < self._watch_until_ms:
             return
         self._watch_at_ms = now_ms + WATCH_EVERY_MS
-        for change in list(self._ended.values()):
+        for change in [each for key, each in self._ended.items() if key not in self.open]:
             if change.kind != "executors" and self._state(change) == "now":
                 _LOG.warning("%s was changed again by a late request", described(change))
                 if not self.record((change,), LeftByEarlierRun()):
@@ -317,8 +319,7 @@ class Restorer:
             change = one.change
             if one.why is None and change.kind != "executors" and self._state(change) == "before":
                 _LOG.warning("%s was restored by a late request", described(change))
-                again = Change(change.kind, change.target, change.now, change.before)
-                self._perform(Restore(again))
+                self._perform(Restore(Change(change.kind, change.target, change.now, change.before)))
 
     def _state(self, change: Change) -> str:
         try:

@@ -178,6 +178,27 @@ def test_a_process_that_was_stopped_while_it_checked_its_record_checks_again(
     assert len(values.requests) == leads
 
 
+def test_a_request_that_lands_after_the_other_process_has_ended_is_corrected_by_its_sender() -> None:
+    """``yarnctl restore`` reads the value before, removes the record and ends; then the old request lands."""
+    hdfs = Folder()
+    values = Values(hdfs)
+    values.values[QUEUE.target] = QUEUE.before
+    host, command = Host(hdfs, values, "one"), Host(hdfs, values, "command", term=2)
+    assert host.restorer.record((QUEUE,), QueueServing()) == ""
+    host.leads = False
+    command.restorer.lost()
+    command.pass_ms(2_000)
+    assert (ends(command), hdfs.files) == ([ReadBack()], {})
+    values.set(QUEUE.target, QUEUE.now)
+    host.leads = True
+    host.restorer.lost()
+    host.restorer.make_due(DemandOver())
+    host.pass_ms(5_000)
+    assert (values.values[QUEUE.target], hdfs.files) == (QUEUE.before, {})
+    assert ends(host) == [TakenOver(), ReadBack()]
+    believed(host.records)
+
+
 def test_nothing_is_restored_before_it_is_due_or_while_its_application_has_orders() -> None:
     _, values, host = lowered("executors")
     host.pass_ms(10_000)
