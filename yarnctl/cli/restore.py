@@ -83,9 +83,9 @@ def command(
             lock.forget_kind()
             lock.release()
         return _print([(change, "lowered") for change in changes], output)
-    _acquire(lock)
+    is_clean = _acquire(lock)
     try:
-        status = _restore(address, hdfs, lock, requests, wanted, wait_s, output)
+        status = _restore(address, hdfs, lock, requests, wanted, wait_s, output, is_clean)
         if everything and not stored_records(hdfs, LOCK_PATH):
             lock.forget_kind()
         return status
@@ -102,11 +102,14 @@ def _require_known(targets: Sequence[str], changes: Sequence[Change]) -> None:
             raise BadInput(f"TARGET {target[:120]}", "no record in HDFS names it", remedy)
 
 
-def _acquire(lock: LockFile) -> None:
-    """Take the lock; raises Unreachable if another process holds it: its record changes."""
+def _acquire(lock: LockFile) -> bool:
+    """Take the lock; return whether its last holder had released it.
+
+    Raises Unreachable if another process holds it: its record changes.
+    """
     seen, until_s = lock.current(), time.monotonic() + 2 * lock.ttl_ms / 1000
     if lock.acquire():
-        return
+        return seen is None or seen.released
     click.echo(f"waiting up to {lock.ttl_ms / 1000:.0f} s for the lock of a process that has ended", err=True)
     while not lock.acquire():
         now = lock.current()
@@ -116,6 +119,7 @@ def _acquire(lock: LockFile) -> None:
         if time.monotonic() > until_s:
             raise Unreachable("the lock could not be taken; see yarnctl check")
         threading.Event().wait(EVERY_S)
+    return False
 
 
 def _restore(
@@ -126,7 +130,9 @@ def _restore(
     wanted: Collection[str],
     wait_s: int,
     output: str,
+    is_clean: bool,
 ) -> int:
+    """Restore and print; where the last holder may live, frozen, correct its late request, too."""
     from yarnctl.attach.connection.connection import Attachment
     from yarnctl.attach.port import attach
     from yarnctl.daemon.running import lead
@@ -153,12 +159,13 @@ def _restore(
                 one.why = OperatorRestores() if one.change.target in wanted else None
             port.restore_due()
             left = [one.change for one in restorer.open.values() if one.why is not None]
-            if (restorer.is_current and not left) or time.monotonic() > until_s or not lock.renew():
+            is_done = restorer.is_current and not left and (is_clean or not restorer.is_watching)
+            if is_done or time.monotonic() > until_s or not lock.renew():
                 break
             threading.Event().wait(EVERY_S)
-        changed = {(one.kind, one.target): text(one.why) for one in ended}
+        last = {(one.kind, one.target): one for one in ended}  # a late request is restored again
         rows: list[tuple[Change | Restored, str]] = [(change, "not restored") for change in left]
-        rows += [(record, changed[record.kind, record.target]) for record in ended]
+        rows += [(record, text(record.why)) for record in last.values()]
         return _print(rows, output)
     finally:
         port.close()

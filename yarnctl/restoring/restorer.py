@@ -300,6 +300,11 @@ class Restorer:
         if isinstance(why, ReadBack | TakenOver) and self._clock() < self._watch_until_ms:
             self._ended[change.key] = change
 
+    @property
+    def is_watching(self) -> bool:
+        """Whether a late request of a process whose record was taken over is still corrected."""
+        return bool(self._ended) and self._clock() < self._watch_until_ms
+
     def _watch(self, now_ms: int) -> None:
         """Correct what a late request of a process whose record was taken over has set meanwhile.
 
