@@ -208,13 +208,13 @@ class QueueModel:
             self.head += 1
 
 
-def serving_key(used: Resources, guaranteed: Resources, queue: str) -> Key:
+def serving_key(used: Resources, guaranteed_resources: Resources, queue: str) -> Key:
     """Return the place of a queue among its siblings under the policy ``utilization``."""
-    if guaranteed[0] <= 0 and guaranteed[1] <= 0:
+    if guaranteed_resources[0] <= 0 and guaranteed_resources[1] <= 0:
         return (1, used[0], 0, queue)
-    by_memory = used[0] * SCALE // guaranteed[0] if guaranteed[0] > 0 else 0
-    by_vcores = used[1] * SCALE // guaranteed[1] if guaranteed[1] > 0 else 0
-    return (0, max(by_memory, by_vcores), -guaranteed[0], queue)
+    by_memory = used[0] * SCALE // guaranteed_resources[0] if guaranteed_resources[0] > 0 else 0
+    by_vcores = used[1] * SCALE // guaranteed_resources[1] if guaranteed_resources[1] > 0 else 0
+    return (0, max(by_memory, by_vcores), -guaranteed_resources[0], queue)
 
 
 def below_guarantee(key: Key) -> bool:

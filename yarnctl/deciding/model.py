@@ -118,7 +118,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     it now. ``node_count``: live nodes, those with a label included, for display.
 
     ``parents``: every parent queue with leaves below it, by path; empty where the tree is *flat*: all
-    leaves are directly below root, which orders them by utilization, none is fair, and nothing is reserved.
+    leaves are directly below root, which orders them by utilization, none is fair, nothing
+    is reserved, and no leaf has requests of several sizes.
     ``reserved``: application -> what is reserved for its requests, which is in the ``used`` of its queue and
     its ancestors. ``user_limits``: queue -> user -> the limit that the ResourceManager shows, where it is
     lower than the queue's maximum and not its ``user_limit``. ``held_back``: the applications that are not

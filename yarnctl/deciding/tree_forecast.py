@@ -60,187 +60,188 @@ class TreeSimulation:
         self._helping: dict[str, list[QueueNode]] = {}
         self._evicted: dict[str, Resources] = {}
         self._requesting = {
-            path: leaf
-            for path, leaf in tree.leaves.items()
-            if leaf.model is not None and any(is_requester(each.application) for each in leaf.model.waiting())
+            path: queue
+            for path, queue in tree.leaves.items()
+            if queue.model is not None
+            and any(is_requester(each.application) for each in queue.model.waiting())
         }
-        for victim in self._victims:
-            tree.open(victim)
-        while (leaf := self._first_requester()) is not None:
-            self._serve(leaf)
+        for victim_queue in self._victims:
+            tree.open(victim_queue)
+        while (queue := self._first_requester()) is not None:
+            self._serve(queue)
 
     def _first_requester(self) -> QueueNode | None:
-        return next((leaf for leaf in self.tree.in_order() if leaf.path in self._requesting), None)
+        return next((queue for queue in self.tree.in_order() if queue.path in self._requesting), None)
 
-    def _serve(self, leaf: QueueNode, before: QueueNode | None = None) -> None:
+    def _serve(self, queue: QueueNode, next_queue: QueueNode | None = None) -> None:
         """Admit one container of the leaf's first request, or refuse what is pending in the leaf.
 
-        ``before``: the leaf that would be served after this one.
+        ``next_queue``: the leaf that would be served after this one.
         """
-        wanted = self._first(leaf)
-        if wanted is None:
-            del self._requesting[leaf.path]
+        request = self._first(queue)
+        if request is None:
+            del self._requesting[queue.path]
             return
-        name = wanted.application.application
-        if not self.is_requester(wanted.application):
-            self._refuse(leaf, demand.RoomGoesTo(name, leaf.path))
+        name = request.application.application
+        if not self.is_requester(request.application):
+            self._refuse(queue, demand.RoomGoesTo(name, queue.path))
             return
-        if self._fits_free(leaf, wanted):
+        if self._fits_free(queue, request):
             self.left[name] = self.left.get(name, 0) - 1
-            self.tree.grant(leaf, wanted)
+            self.tree.grant(queue, request)
             return
-        victims = [leaf] if self.relieved is not None else self._helping.get(leaf.path, self._victims)
+        victims = [queue] if self.relieved is not None else self._helping.get(queue.path, self._victims)
         victims = sorted(victims, key=QueueNode.over, reverse=True)
         why: demand.TriggerReason | None = None
-        for place, victim in enumerate(victims):
-            found = self._tried(leaf, wanted, victim)
+        for place, victim_queue in enumerate(victims):
+            found = self._tried(queue, request, victim_queue)
             if found is None:
-                self._note_help(leaf, wanted, victims[place:])
-                self._admit(leaf, wanted, victim)
+                self._note_help(queue, request, victims[place:])
+                self._admit(queue, request, victim_queue)
                 return
             why = why or found
-        if name not in self.helped and self._helping.pop(leaf.path, None) is not None:
-            self._serve(leaf, before)  # others may help now
+        if name not in self.helped and self._helping.pop(queue.path, None) is not None:
+            self._serve(queue, next_queue)  # others may help now
             return
         first = self._requesting.get(why.queue) if isinstance(why, demand.RoomGoesTo) else None
-        if first is not None and before is None:
-            self._serve(first, leaf)
+        if first is not None and next_queue is None:
+            self._serve(first, queue)
             return
-        self._refuse(leaf, why or demand.NoQueueOverGuarantee())
+        self._refuse(queue, why or demand.NoQueueOverGuarantee())
 
-    def _note_help(self, leaf: QueueNode, wanted: SimulatedRequest, victims: list[QueueNode]) -> None:
+    def _note_help(self, queue: QueueNode, request: SimulatedRequest, victims: list[QueueNode]) -> None:
         """Note which victims help an application: those that help the first request of its leaf.
 
         Of ``victims`` the first one does.
         """
-        name = wanted.application.application
+        name = request.application.application
         if name in self.helped:
             return
-        if leaf.path not in self._helping:
-            more = [each for each in victims[1:] if self._tried(leaf, wanted, each) is None]
-            self._helping[leaf.path] = [victims[0], *more]
-        helping = tuple(each.path for each in self._helping[leaf.path])
-        own = self.tree.reserved.get(name, NOTHING)
-        self.helped[name] = Helped(helping, plus(leaf.headroom(), own))
+        if queue.path not in self._helping:
+            more = [each for each in victims[1:] if self._tried(queue, request, each) is None]
+            self._helping[queue.path] = [victims[0], *more]
+        helping = tuple(each.path for each in self._helping[queue.path])
+        own_resources = self.tree.reserved.get(name, NOTHING)
+        self.helped[name] = Helped(helping, plus(queue.headroom(), own_resources))
 
-    def _fits_free(self, leaf: QueueNode, wanted: SimulatedRequest) -> bool:
+    def _fits_free(self, queue: QueueNode, request: SimulatedRequest) -> bool:
         """Take free capacity for a request that waited only behind another one of its leaf."""
-        own = self.tree.reserved.get(wanted.application.application, NOTHING)
+        own_resources = self.tree.reserved.get(request.application.application, NOTHING)
         return (
-            self.free.fits(wanted.size)
-            and leaf.binding(wanted.size, own) is None
-            and self._outcome(leaf, wanted.size) is None
-            and self.free.place(wanted.size)
+            self.free.fits(request.size)
+            and queue.binding(request.size, own_resources) is None
+            and self._outcome(queue, request.size) is None
+            and self.free.place(request.size)
         )
 
-    def _admit(self, leaf: QueueNode, wanted: SimulatedRequest, victim: QueueNode) -> None:
-        evicted = self._size(leaf, wanted, victim)
-        victim.add(times(evicted, -1))
-        if victim is not leaf:
-            self._evicted[victim.path] = evicted
-        name = wanted.application.application
-        needs = self.admitted.setdefault(name, Servable(wanted.application, {})).shortfalls
-        needs[wanted.size] = needs.get(wanted.size, 0) + 1
+    def _admit(self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode) -> None:
+        evicted = self._size(queue, request, victim_queue)
+        victim_queue.add(times(evicted, -1))
+        if victim_queue is not queue:
+            self._evicted[victim_queue.path] = evicted
+        name = request.application.application
+        needs = self.admitted.setdefault(name, Servable(request.application, {})).shortfalls
+        needs[request.size] = needs.get(request.size, 0) + 1
         self.left[name] = self.left.get(name, 0) - 1
-        self.tree.grant(leaf, wanted)
+        self.tree.grant(queue, request)
 
     @staticmethod
-    def _size(leaf: QueueNode, wanted: SimulatedRequest, victim: QueueNode) -> Resources:
+    def _size(queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode) -> Resources:
         """Return what a victim queue loses for one container: at most one of its largest tasks."""
-        if victim is leaf or victim.model is None:
-            return wanted.size
-        return at_least(wanted.size, victim.model.largest_task)
+        if victim_queue is queue or victim_queue.model is None:
+            return request.size
+        return at_least(request.size, victim_queue.model.largest_task)
 
     def _tried(
-        self, leaf: QueueNode, wanted: SimulatedRequest, victim: QueueNode
+        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode
     ) -> demand.TriggerReason | None:
         """Return why a container of a victim queue does not go to a request; None: it does."""
-        evicted = self._size(leaf, wanted, victim)
-        if victim is not leaf:
-            after = serving_key(minus(victim.used, evicted), victim.guaranteed, victim.path)
+        evicted = self._size(queue, request, victim_queue)
+        if victim_queue is not queue:
+            after = serving_key(minus(victim_queue.used, evicted), victim_queue.guaranteed, victim_queue.path)
             if below_guarantee(after):
-                return demand.QueueBelowGuarantee(victim.path)
-        before = self._evicted.get(victim.path)
-        victim.add(times(evicted, -1))
-        if victim is not leaf:
-            self._evicted[victim.path] = evicted
+                return demand.QueueBelowGuarantee(victim_queue.path)
+        before = self._evicted.get(victim_queue.path)
+        victim_queue.add(times(evicted, -1))
+        if victim_queue is not queue:
+            self._evicted[victim_queue.path] = evicted
         try:
-            return self._outcome(leaf, evicted)
+            return self._outcome(queue, evicted)
         finally:
-            victim.add(evicted)
+            victim_queue.add(evicted)
             if before is not None:
-                self._evicted[victim.path] = before
+                self._evicted[victim_queue.path] = before
             else:
-                self._evicted.pop(victim.path, None)
+                self._evicted.pop(victim_queue.path, None)
 
-    def _outcome(self, wanted_leaf: QueueNode, slot: Resources) -> demand.TriggerReason | None:
+    def _outcome(self, wanted_queue: QueueNode, freed_resources: Resources) -> demand.TriggerReason | None:
         """Descend with one free slot; return why the wanted leaf does not get it."""
         limit: demand.TriggerReason | None = None
-        for leaf in self.tree.in_order():
-            found = self._taking(leaf, slot)
+        for queue in self.tree.in_order():
+            found = self._taking(queue, freed_resources)
             if isinstance(found, SimulatedRequest):
-                if leaf is wanted_leaf:
+                if queue is wanted_queue:
                     return None
-                return limit or demand.RoomGoesTo(found.application.application, leaf.path)
-            if leaf is wanted_leaf:
+                return limit or demand.RoomGoesTo(found.application.application, queue.path)
+            if queue is wanted_queue:
                 assert found is not None
-                limit = demand.QueueAtMaximum() if found is leaf else demand.ParentAtMaximum(found.path)
-            size = self._evicted.get(leaf.path)
-            if size is not None and leaf.binding(size) is None:
-                return limit or demand.QueueTakesBack(leaf.path)
+                limit = demand.QueueAtMaximum() if found is queue else demand.ParentAtMaximum(found.path)
+            size = self._evicted.get(queue.path)
+            if size is not None and queue.binding(size) is None:
+                return limit or demand.QueueTakesBack(queue.path)
         return limit or demand.OthersFirst()
 
-    def _taking(self, leaf: QueueNode, slot: Resources) -> SimulatedRequest | QueueNode | None:
+    def _taking(self, queue: QueueNode, freed_resources: Resources) -> SimulatedRequest | QueueNode | None:
         """Return the leaf's request that takes or reserves a slot, the queue whose maximum binds, or None."""
-        assert leaf.model is not None
-        line = leaf.model.waiting()
+        assert queue.model is not None
+        line = queue.model.waiting()
         passed = ""
-        for place in range(leaf.model.head, len(line)):
-            wanted = line[place]
-            name = wanted.application.application
-            if name == passed or self._passed(leaf, wanted) is not None:
+        for place in range(queue.model.head, len(line)):
+            request = line[place]
+            name = request.application.application
+            if name == passed or self._passed(queue, request) is not None:
                 continue
-            binding = leaf.binding(wanted.size, self.tree.reserved.get(name, NOTHING))
+            binding = queue.binding(request.size, self.tree.reserved.get(name, NOTHING))
             if binding is not None:
                 return binding
-            if fits(wanted.size, slot) or self.free.has_node(wanted.size):
-                return wanted
-            if self.tree.may_reserve(leaf, wanted):
-                return wanted
+            if fits(request.size, freed_resources) or self.free.has_node(request.size):
+                return request
+            if self.tree.may_reserve(queue, request):
+                return request
             passed = name
         return None
 
-    def _passed(self, leaf: QueueNode, wanted: SimulatedRequest) -> demand.TriggerReason | None:
-        if self.is_requester(wanted.application) and self.left.get(wanted.application.application, 0) <= 0:
+    def _passed(self, queue: QueueNode, request: SimulatedRequest) -> demand.TriggerReason | None:
+        if self.is_requester(request.application) and self.left.get(request.application.application, 0) <= 0:
             return demand.OnItsWay()
-        return self.tree.passes(leaf, wanted, self.relieved or NO_USERS)
+        return self.tree.passes(queue, request, self.relieved or NO_USERS)
 
-    def _first(self, leaf: QueueNode) -> SimulatedRequest | None:
+    def _first(self, queue: QueueNode) -> SimulatedRequest | None:
         """Move the leaf's head to its first request that is not passed over; None: no more."""
-        model = leaf.model
+        model = queue.model
         assert model is not None
         line = model.waiting()
         while model.head < len(line):
-            wanted = line[model.head]
-            why = self._passed(leaf, wanted)
+            request = line[model.head]
+            why = self._passed(queue, request)
             if why is None:
-                return wanted
-            if self.is_requester(wanted.application):
-                self.refused.setdefault(wanted.application.application, why)
+                return request
+            if self.is_requester(request.application):
+                self.refused.setdefault(request.application.application, why)
             model.head += 1
         return None
 
-    def _refuse(self, leaf: QueueNode, why: demand.TriggerReason) -> None:
+    def _refuse(self, queue: QueueNode, why: demand.TriggerReason) -> None:
         """Refuse what is pending in a leaf; behind a first request at a limit, because of that request."""
-        model = leaf.model
+        model = queue.model
         assert model is not None
         first = model.waiting()[model.head].application.application
         behind = why
         if isinstance(why, demand.ParentAtMaximum | demand.QueueAtMaximum):
-            limit = why.queue if isinstance(why, demand.ParentAtMaximum) else leaf.path
+            limit = why.queue if isinstance(why, demand.ParentAtMaximum) else queue.path
             behind = demand.FirstRequestTooLarge(first, limit)
-        for wanted in model.waiting()[model.head :]:
-            name = wanted.application.application
-            if self.is_requester(wanted.application):
+        for request in model.waiting()[model.head :]:
+            name = request.application.application
+            if self.is_requester(request.application):
                 self.refused.setdefault(name, why if name == first else behind)
-        del self._requesting[leaf.path]
+        del self._requesting[queue.path]

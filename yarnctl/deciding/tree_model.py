@@ -57,7 +57,7 @@ class QueueNode:
     def __init__(
         self,
         view: ParentView | QueueView,
-        parent: QueueNode | None,
+        parent_node: QueueNode | None,
         priority: int | None,
         model: QueueModel | None = None,
     ) -> None:
@@ -65,7 +65,7 @@ class QueueNode:
         self.used = view.used
         self.priority = priority
         self.model = model
-        self.chain: tuple[QueueNode, ...] = (self,) if parent is None else (self, *parent.chain)
+        self.chain: tuple[QueueNode, ...] = (self,) if parent_node is None else (self, *parent_node.chain)
         self.fair = False
         self.active: list[QueueNode] = []
         self._key: tuple[int | str, ...] | None = None
@@ -77,9 +77,12 @@ class QueueNode:
             node.used = plus(node.used, size)
             node._key = node._over = None
 
-    def binding(self, size: Resources, own: Resources = NOTHING) -> QueueNode | None:
-        """Return the queue whose maximum ``size`` exceeds, from the leaf up; ``own``: its own reservation."""
-        memory_mib, vcores = size[0] - own[0], size[1] - own[1]
+    def binding(self, size: Resources, own_resources: Resources = NOTHING) -> QueueNode | None:
+        """Return the queue whose maximum ``size`` exceeds, from the leaf up; None: no limit binds.
+
+        ``own_resources``: the application's own reservation.
+        """
+        memory_mib, vcores = size[0] - own_resources[0], size[1] - own_resources[1]
         for node in self.chain:
             used, maximum = node.used, node.maximum
             if used[0] + memory_mib > maximum[0] or used[1] + vcores > maximum[1]:
@@ -152,17 +155,17 @@ class QueueTreeModel:
                 self.open(node)
 
     @staticmethod
-    def open(leaf: QueueNode) -> None:
+    def open(queue: QueueNode) -> None:
         """Let the descent come to a leaf."""
-        for node, above in zip(leaf.chain, leaf.chain[1:], strict=False):
+        for node, above in zip(queue.chain, queue.chain[1:], strict=False):
             if node in above.active:
                 return
             above.active.append(node)
 
     @staticmethod
-    def close(leaf: QueueNode) -> None:
+    def close(queue: QueueNode) -> None:
         """Take a leaf out of the descent, and each parent that then has nothing pending below it."""
-        for node, above in zip(leaf.chain, leaf.chain[1:], strict=False):
+        for node, above in zip(queue.chain, queue.chain[1:], strict=False):
             above.active.remove(node)
             if above.active:
                 return
@@ -172,38 +175,38 @@ class QueueTreeModel:
         return _below(self.root)
 
     def passes(
-        self, leaf: QueueNode, wanted: SimulatedRequest, relieved: Mapping[str, None] = NO_USERS
+        self, queue: QueueNode, request: SimulatedRequest, relieved: Mapping[str, None] = NO_USERS
     ) -> demand.TriggerReason | None:
         """Return why YARN passes over a request and looks at the next one; None: it does not."""
-        assert leaf.model is not None
-        if not fits(wanted.size, self.largest_node):
+        assert queue.model is not None
+        if not fits(request.size, self.largest_node):
             return demand.NoNodeLargeEnough()
-        user = wanted.application.user
-        if leaf.model.limited and user not in relieved and leaf.model.is_over_limit(user):
+        user = request.application.user
+        if queue.model.limited and user not in relieved and queue.model.is_over_limit(user):
             return demand.UserAtLimit()
         return None
 
-    def may_reserve(self, leaf: QueueNode, wanted: SimulatedRequest) -> bool:
+    def may_reserve(self, queue: QueueNode, request: SimulatedRequest) -> bool:
         """Return whether a request that fits on no node would reserve one (more)."""
-        held = self.reserved.get(wanted.application.application, NOTHING)
-        mine = held[0] // wanted.size[0] if wanted.size[0] > 0 else 0
-        return mine < wanted.containers and leaf.binding(wanted.size) is None
+        held = self.reserved.get(request.application.application, NOTHING)
+        mine = held[0] // request.size[0] if request.size[0] > 0 else 0
+        return mine < request.containers and queue.binding(request.size) is None
 
-    def grant(self, leaf: QueueNode, wanted: SimulatedRequest) -> None:
+    def grant(self, queue: QueueNode, request: SimulatedRequest) -> None:
         """Count one container as granted; it takes the place of a reservation of its application."""
-        assert leaf.model is not None
-        name, size = wanted.application.application, wanted.size
-        own = self.reserved.get(name)
-        leaf.model.grant(wanted)
-        if leaf.fair:
+        assert queue.model is not None
+        name, size = request.application.application, request.size
+        own_resources = self.reserved.get(name)
+        queue.model.grant(request)
+        if queue.fair:
             self._used_mib[name] += size.memory_mib
-            leaf.model.reorder(self._used_mib)
-        if own is None:
-            leaf.add(size)
+            queue.model.reorder(self._used_mib)
+        if own_resources is None:
+            queue.add(size)
             return
-        filled = Resources(min(own[0], size[0]), min(own[1], size[1]))
-        leaf.add(minus(size, filled))
-        self.reserved[name] = minus(own, filled)
+        filled = Resources(min(own_resources[0], size[0]), min(own_resources[1], size[1]))
+        queue.add(minus(size, filled))
+        self.reserved[name] = minus(own_resources, filled)
 
     def place(self, free: FreeCapacity) -> dict[str, int]:
         """Serve the pending requests from the free capacity; the rest stays pending; return placed."""
@@ -211,64 +214,66 @@ class QueueTreeModel:
         if not free.free:
             return placed
         stuck: dict[str, list[SimulatedRequest]] = {
-            leaf.path: [] for leaf in self.leaves.values() if leaf.model is not None and leaf.model.waiting()
+            queue.path: []
+            for queue in self.leaves.values()
+            if queue.model is not None and queue.model.waiting()
         }
         passed: set[str] = set()
-        while (leaf := next(self.in_order(), None)) is not None:
-            wanted = self._placeable(leaf, free, stuck[leaf.path], passed)
-            if wanted is None:
-                self.close(leaf)
-            elif free.place(wanted.size):
-                self.grant(leaf, wanted)
-                name = wanted.application.application
+        while (queue := next(self.in_order(), None)) is not None:
+            request = self._placeable(queue, free, stuck[queue.path], passed)
+            if request is None:
+                self.close(queue)
+            elif free.place(request.size):
+                self.grant(queue, request)
+                name = request.application.application
                 placed[name] = placed.get(name, 0) + 1
             else:
-                self._reserve(leaf, wanted, free)
+                self._reserve(queue, request, free)
         for path, left in stuck.items():
-            leaf = self.leaves[path]
-            assert leaf.model is not None
-            leaf.model.leave([*left, *leaf.model.waiting()[leaf.model.head :]])
-            if leaf.fair:
-                leaf.model.reorder(self._used_mib)
-            if leaf.model.waiting():
-                self.open(leaf)
+            queue = self.leaves[path]
+            assert queue.model is not None
+            queue.model.leave([*left, *queue.model.waiting()[queue.model.head :]])
+            if queue.fair:
+                queue.model.reorder(self._used_mib)
+            if queue.model.waiting():
+                self.open(queue)
         return placed
 
     def _placeable(
-        self, leaf: QueueNode, free: FreeCapacity, stuck: list[SimulatedRequest], passed: set[str]
+        self, queue: QueueNode, free: FreeCapacity, stuck: list[SimulatedRequest], passed: set[str]
     ) -> SimulatedRequest | None:
         """Move a leaf's head to the first request that is given, or reserves, a node; None: none is.
 
         ``passed``: applications of which no request is looked at any more.
         """
-        model = leaf.model
+        model = queue.model
         assert model is not None
         line = model.waiting()
         while model.head < len(line):
-            wanted = line[model.head]
-            name = wanted.application.application
-            if name not in passed and self.passes(leaf, wanted) is None:
-                if leaf.binding(wanted.size, self.reserved.get(name, NOTHING)) is not None:
+            request = line[model.head]
+            name = request.application.application
+            if name not in passed and self.passes(queue, request) is None:
+                if queue.binding(request.size, self.reserved.get(name, NOTHING)) is not None:
                     return None
-                if free.has_node(wanted.size) or (self.may_reserve(leaf, wanted) and free.is_partly_free):
-                    return wanted
+                if free.has_node(request.size) or (self.may_reserve(queue, request) and free.is_partly_free):
+                    return request
                 passed.add(name)
-            stuck.append(wanted)
+            stuck.append(request)
             model.head += 1
         return None
 
-    def _reserve(self, leaf: QueueNode, wanted: SimulatedRequest, free: FreeCapacity) -> None:
+    def _reserve(self, queue: QueueNode, request: SimulatedRequest, free: FreeCapacity) -> None:
         """Let a request hold the first node with some free capacity; which one it will be is not known."""
-        name = wanted.application.application
+        name = request.application.application
         self.held[free.hold_first()] = name
-        self.reserved[name] = plus(self.reserved.get(name, NOTHING), wanted.size)
-        leaf.add(wanted.size)
+        self.reserved[name] = plus(self.reserved.get(name, NOTHING), request.size)
+        queue.add(request.size)
 
 
-def _priority(above: ParentView | None, queue: str) -> int | None:
-    if above is None or above.order == "utilization":
+def _priority(parent: ParentView | None, queue: str) -> int | None:
+    if parent is None or parent.order == "utilization":
         return None
-    return above.priorities.get(queue, 0)
+    return parent.priorities.get(queue, 0)
 
 
 def _below(node: QueueNode) -> Iterator[QueueNode]:

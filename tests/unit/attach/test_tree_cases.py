@@ -170,6 +170,19 @@ def test_a_node_that_is_full_in_one_resource_holds_no_reservation(cluster: FakeC
     assert shot.reserved == {application(9): (2048, 0)}
 
 
+# --- requests of several sizes in one leaf of a flat tree -------------------------------------------
+
+
+@pytest.mark.parametrize(("second", "parents"), [(1, []), (2, ["root"])])
+def test_a_flat_tree_counts_as_one_with_parents_where_a_first_request_may_stop_a_smaller_one(
+    cluster: FakeCluster, second, parents
+):
+    cluster.add(App(3, "production", asks=[(10, times(SLOT, second), 1), (20, SLOT, 1)]))
+    shot = cluster.port().observe(ObservationRequest(probe_queues=("root.production",))).snapshot
+    assert shot is not None
+    assert [view.queue for view in shot.parents] == parents
+
+
 # --- applications beyond max-parallel-apps ---------------------------------------------------------
 
 

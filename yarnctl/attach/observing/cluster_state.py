@@ -208,7 +208,7 @@ class ClusterObserver:
             reserved_by_node=reserved,
             left_out=self._left_out(),
             node_count=len(nodes),
-            parents=views.parent_views(root_queue, total, nodes),
+            parents=views.parent_views(root_queue, total, nodes, self._even(asks)),
             reserved={row.application: views.reserved(row) for row in self._holders()},
             user_limits=views.user_limits(root_queue, queues),
             held_back=held_back,
@@ -291,6 +291,16 @@ class ClusterObserver:
             if left_out is not None:
                 found[name] = left_out
         return found
+
+    def _even(self, asks: Mapping[str, tuple[ContainerRequest, ...]]) -> bool:
+        """Return whether each queue's requests have one size: then the first one stops no smaller one."""
+        first: dict[str, Resources] = {}
+        rows = self._connection.rows
+        return all(
+            first.setdefault(rows[name].queue, request.size) == request.size
+            for name, requests in asks.items()
+            for request in requests
+        )
 
     def _held_back(self) -> tuple[str, ...]:
         """Return the applications that wait because of max-parallel-apps: the last of their queue."""

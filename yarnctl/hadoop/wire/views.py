@@ -100,9 +100,11 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
 
 
 def parent_views(
-    root_queue: yarn.QueueInfo, total: Resources, nodes: Iterable[yarn.NodeRow]
+    root_queue: yarn.QueueInfo, total: Resources, nodes: Iterable[yarn.NodeRow], even: bool = True
 ) -> tuple[ParentView, ...]:
     """Return the parents with leaves below them, by path; none for a flat tree (see ``Snapshot``).
+
+    ``even``: no leaf has pending requests of several sizes.
 
     What a parent uses is the sum of its leaves. Root's answer has no use; the nodes and the queues are read
     one after the other, so root's use is taken from the nodes: what is not free, and what is reserved.
@@ -110,7 +112,9 @@ def parent_views(
     found: dict[str, ParentView] = {}
     _sum_up(root_queue, root_queue.name, total, found)
     root = found.get(root_queue.name)
-    plain = root is None or (root.order == "utilization" and root.reserved == NOTHING and not root.fair)
+    plain = root is None or (
+        even and root.order == "utilization" and root.reserved == NOTHING and not root.fair
+    )
     if root is None or (plain and len(found) == 1):
         return ()
     rows = [node.free for node in default_partition(nodes) if node.state == "RUNNING"]
