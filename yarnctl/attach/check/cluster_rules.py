@@ -6,7 +6,6 @@ a right that only a group could grant is "unknown".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ from yarnctl.attach.check.preflight import (
     CheckResult,
     Facts,
     fail,
+    hadoop_version,
     is_true,
     keys_fix,
     leaf_queues,
@@ -39,14 +39,9 @@ CLOCK_WARN_MS, CLOCK_FAIL_MS = 5_000, 60_000
 ANONYMOUS = "dr.who"  # The user that Hadoop gives to a request without a name
 
 
-def _version(facts: Facts) -> tuple[int, int] | None:
-    match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", facts.info.version if facts.info else "")
-    return (int(match[1]), int(match[2])) if match else None
-
-
 def version(facts: Facts) -> CheckResult:
     """Only Hadoop 3.3 to 3.5 is supported."""
-    found = _version(facts)
+    found = hadoop_version(facts)
     if found is None:
         return unknown(facts.unseen("info", "the ResourceManager reports no version"))
     said = f"Hadoop {found[0]}.{found[1]}"
@@ -59,7 +54,7 @@ def version(facts: Facts) -> CheckResult:
 
 def signal(facts: Facts) -> CheckResult:
     """A signal makes a task runner read its orders at once. Without it the runner reads them every 15 s."""
-    found = _version(facts)
+    found = hadoop_version(facts)
     if found is None:
         return unknown(facts.unseen("info", "the ResourceManager reports no version"))
     if found < (3, 3):

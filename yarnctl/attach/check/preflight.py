@@ -6,6 +6,7 @@ its fix with the exact key (good values are in hadoop-conf/).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -244,6 +245,12 @@ def number_of(text: str | None) -> float | None:
         return None if text is None else float(text)
     except ValueError:
         return None
+
+
+def hadoop_version(facts: Facts) -> tuple[int, int] | None:
+    """Return the cluster's Hadoop version, the first two numbers; None if it is not known."""
+    match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", facts.info.version if facts.info else "")
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def require_configuration(facts: Facts) -> None:

@@ -9,28 +9,43 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from yarnctl.hadoop.wire.yarn import QueueInfo
-from yarnctl.units import Resources
+from yarnctl.units import NOTHING, Resources, minus, plus
 
 WHOLE = 100.0
 SMALL = 5.0
 """The share of its parent that a preemptable queue gets, in percent, as in hadoop-conf/."""
 DIGITS = 2  # Of a changed percentage or weight; the receiver of the rest makes up for rounding
-ROUNDING = 1e-6  # Shares are read as 32-bit floats
+ROUNDING = 0.001  # Percent: shares are read as 32-bit floats, and products of rounded ones
 
 
 class QueueShare:
-    """One queue: ``share`` of its parent's guarantee and ``most`` of its parent's maximum, in percent."""
+    """One queue: ``share`` of its parent's guarantee and ``most`` of its parent's maximum, in percent.
 
-    def __init__(self, queue: QueueInfo, parent_share: QueueShare | None) -> None:
+    ``vector``: the guarantee, for absolute capacities; ``share`` is that of its memory then.
+    """
+
+    def __init__(self, queue: QueueInfo, parent_share: QueueShare | None, total: Resources) -> None:
         self.parent = parent = parent_share
         self.path = queue.name if parent is None else f"{parent.path}.{queue.name}"
         self.unit = queue.unit
         self.weight = queue.weight
         above, limit = (WHOLE, WHOLE) if parent is None else (parent.absolute, parent.maximum)
         share = queue.guaranteed_percent / above * WHOLE if above > 0 else queue.capacity_percent
-        self.share = round(share, 4)
-        self.most = min(WHOLE, round(queue.maximum_percent / limit * WHOLE, 4)) if limit > 0 else WHOLE
-        self.below = [QueueShare(child, self) for child in queue.children]
+        most = queue.maximum_percent / limit * WHOLE if limit > 0 else queue.capacity_max_percent
+        self.share, self.most = round(share, 4), min(WHOLE, round(most, 4))
+        row = queue.default_share
+        shown = row.guaranteed if row is not None and row.guaranteed is not None else queue.guaranteed
+        is_shown = shown is not None and parent is not None
+        self.vector = shown.resources if shown and is_shown else _part(total, queue.guaranteed_percent)
+        self.below = [QueueShare(child, self, total) for child in queue.children]
+
+    def resize(self, vector: Resources) -> None:
+        """Set an absolute guarantee; one that gets smaller keeps the proportions of those below it."""
+        before, self.vector = self.vector, vector
+        self.share = WHOLE * vector.memory_mib / max(1, self.parent.vector.memory_mib if self.parent else 0)
+        for one in self.below:
+            pairs = zip(one.vector, vector, before, strict=True)
+            one.resize(Resources(*(part * min(new, old) // max(1, old) for part, new, old in pairs)))
 
     @property
     def path_down(self) -> list[QueueShare]:
@@ -70,12 +85,14 @@ class ShareTree:
     different units, or the total is not known where it is needed; nothing is changed then.
     """
 
-    def __init__(self, root_queue: QueueInfo, total: Resources | None = None) -> None:
-        self._root = QueueShare(root_queue, None)
+    def __init__(self, root_queue: QueueInfo, total: Resources = NOTHING) -> None:
+        self._root = QueueShare(root_queue, None, total)
         self._by_path = {one.path: one for one in self._root.everything()}
         self._total = total
         levels = [{child.unit for child in one.below} for one in self._by_path.values()]
-        self.is_known = all(len(units) <= 1 and (total or "absolute" not in units) for units in levels)
+        self.is_known = all(
+            len(units) <= 1 and (total != NOTHING or "absolute" not in units) for units in levels
+        )
         self._before = self._keys()
 
     def __getitem__(self, path: str) -> QueueShare:
@@ -94,20 +111,13 @@ class ShareTree:
         for one in self._by_path.values():
             if one.parent is None:
                 continue
-            absolute = one.unit == "absolute"
-            if absolute:
-                capacity = self._vector(one.absolute)
-            else:
-                capacity = f"{one.weight:.10g}w" if one.unit == "weight" else f"{one.share:.10g}"
-            found[f"{one.path}.capacity"] = capacity
-            found[f"{one.path}.maximum-capacity"] = (
-                self._vector(one.maximum) if absolute else f"{one.most:.10g}"
-            )
+            capacity, maximum = f"{one.share:.10g}", f"{one.most:.10g}"
+            if one.unit == "weight":
+                capacity = f"{one.weight:.10g}w"
+            elif one.unit == "absolute":
+                capacity, maximum = _text(one.vector), _text(_part(self._total, one.maximum))
+            found[f"{one.path}.capacity"], found[f"{one.path}.maximum-capacity"] = capacity, maximum
         return found
-
-    def _vector(self, percent: float) -> str:
-        memory, vcores = (int(part * percent / WHOLE * (1 + ROUNDING)) for part in self._total or (0, 0))
-        return f"[memory={memory},vcores={vcores}]"
 
     def widen(self, path: str) -> None:
         """Let a queue grow to the whole cluster: raise each maximum on the way up that binds it."""
@@ -117,19 +127,24 @@ class ShareTree:
     def raise_to(self, path: str, percent: float) -> bool:
         """Give a queue this share of its parent, taken from its siblings; return whether that is a change."""
         one = self._by_path[path]
-        if not one.siblings or one.share >= percent:
+        if one.share >= percent or not (one.siblings or one.unit == "absolute"):
             return False
+        others = sum(other.share for other in one.siblings)
+        part = (WHOLE - percent) / others if others > 0 else 0.0
         if one.unit == "weight":
             self._weigh(one, percent)
+        elif one.unit == "absolute" and one.parent is not None:
+            for other in one.siblings if part < 1 else ():
+                other.resize(_part(other.vector, part * WHOLE))
+            free = one.parent.vector
+            for other in one.siblings:
+                free = minus(free, other.vector)
+            wanted = _part(one.parent.vector, percent)
+            one.resize(Resources(*(max(0, min(pair)) for pair in zip(free, wanted, strict=True))))
         else:
-            others = sum(other.share for other in one.siblings)
-            part = (WHOLE - percent) / others if others > 0 else 0.0
-            if one.unit == "percentage" or part < 1:
-                for other in one.siblings:
-                    other.share = round(other.share * part, DIGITS)
-            one.share = percent
-            if one.unit == "percentage":
-                one.share = round(WHOLE - sum(other.share for other in one.siblings), DIGITS)
+            for other in one.siblings:
+                other.share = round(other.share * part, DIGITS)
+            one.share = round(WHOLE - sum(other.share for other in one.siblings), DIGITS)
         self._keep_legal(one)
         return True
 
@@ -141,7 +156,7 @@ class ShareTree:
         """
         for strict in (True, False):
             for one in reversed(self._by_path[path].path_down):
-                if one.share <= SMALL or (one.has(production) and one.below):
+                if one.share <= SMALL * 1.2 or (one.has(production) and one.below):
                     continue
                 takers = [other for other in one.siblings if other.has(production)] or [
                     other for other in one.siblings if strict and not other.has(preemptable)
@@ -155,6 +170,10 @@ class ShareTree:
     def _move(self, share: QueueShare, taker_share: QueueShare) -> None:
         if share.unit == "weight":
             self._weigh(share, SMALL)
+        elif share.unit == "absolute" and share.parent is not None:
+            before, small = share.vector, _part(share.parent.vector, SMALL)
+            share.resize(Resources(*(min(pair) for pair in zip(before, small, strict=True))))
+            taker_share.resize(plus(taker_share.vector, minus(before, share.vector)))
         else:
             taker_share.share = round(taker_share.share + share.share - SMALL, 4)
             share.share = SMALL
@@ -169,10 +188,19 @@ class ShareTree:
             one.share = one.weight / (others + share.weight) * WHOLE
 
     def _keep_legal(self, share: QueueShare) -> None:
-        """Raise maxima that are below the new capacity; with absolute vectors those below it, too."""
-        for one in share.everything() if share.unit == "absolute" else (share,):
-            if one.share > one.most or one.absolute > one.maximum:
-                one.most = WHOLE
+        """Raise a maximum that is below the new capacity."""
+        if share.unit == "absolute" and share.absolute > share.maximum - ROUNDING:
+            self.widen(share.path)
+        elif share.share > share.most:
+            share.most = WHOLE
+
+
+def _part(vector: Resources, percent: float) -> Resources:
+    return Resources(*(int(part * percent / WHOLE) for part in vector))
+
+
+def _text(vector: Resources) -> str:
+    return f"[memory={vector.memory_mib},vcores={vector.vcores}]"
 
 
 def share_plan(
@@ -202,20 +230,30 @@ def share_plan(
 def _prefer(tree: ShareTree, production: Collection[str], preemptable: Collection[str]) -> None:
     """Lower preemptable queues, then raise the first production queue, until production has more."""
     first = next(iter(production))
-    while tree.absolute(production) <= tree.absolute(preemptable):
+    for _ in range(3 * len(preemptable)):
+        if has_more(tree, production, preemptable):
+            return
         largest = sorted(preemptable, key=lambda path: (-tree[path].absolute, path))
         if not any(tree.lower(path, production, preemptable) for path in largest):
             break
+    for one in tree[first].path_down:
+        if one.share <= 0:
+            tree.raise_to(one.path, 50.0)
     for percent in (50.0, 95.0):
         for one in reversed(tree[first].path_down):
-            if tree.absolute(production) > tree.absolute(preemptable):
+            if has_more(tree, production, preemptable):
                 return
             tree.raise_to(one.path, percent)
 
 
+def has_more(tree: ShareTree, production: Collection[str], preemptable: Collection[str]) -> bool:
+    """Return whether production has the larger guarantee."""
+    return tree.absolute(production) > tree.absolute(preemptable) + ROUNDING
+
+
 def is_sound(tree: ShareTree, production: Collection[str], preemptable: Collection[str]) -> bool:
-    """Return whether production has the larger guarantee, and each preemptable queue something to give."""
-    return tree.absolute(production) > tree.absolute(preemptable) and all(
+    """Return whether production has more, and each preemptable queue a guarantee below its maximum."""
+    return has_more(tree, production, preemptable) and all(
         0 < tree[path].absolute < tree[path].maximum and tree[path].absolute <= WHOLE / 2
         for path in preemptable
     )

@@ -18,6 +18,7 @@ from yarnctl.attach.check.preflight import (
     NotJudged,
     Unseen,
     fail,
+    hadoop_version,
     is_true,
     keys_fix,
     leaf_queues,
@@ -138,7 +139,7 @@ def _share_tree(facts: Facts) -> ShareTree:
     assert facts.root is not None
     sizes = [node.total for node in facts.nodes or () if not node.partition]
     total = Resources(sum(size.memory_mib for size in sizes), sum(size.vcores for size in sizes))
-    return ShareTree(facts.root, total if sizes else None)
+    return ShareTree(facts.root, total)
 
 
 def _planned(facts: Facts) -> tuple[ShareTree, Mapping[str, str] | None]:
@@ -209,19 +210,17 @@ def user_limit(facts: Facts) -> CheckResult:
         f" of the cluster (factor {leaf.queue.user_limit_factor:g})"
         for leaf in low
     )
-    planned, changes = _planned(facts) if facts.mode == "queues" else (_share_tree(facts), None)
+    planned, changes = _planned(facts) if facts.mode == "queues" else (None, None)
+    has_no_limit = (hadoop_version(facts) or (0, 0)) >= (3, 4)
     keys = {}
     for leaf in low:
-        # Large enough for the queue's maximum as it is, and after the fixes of shares and maxima
         share = leaf.queue.guaranteed_percent
-        if changes:
-            share = min(share, planned[leaf.path].absolute) or planned[leaf.path].absolute
-        if share <= 0 or leaf.queue.guaranteed_percent <= 0:
-            return warn(
-                f"one user {said}", f"give {leaf.path} a guarantee: see production-share and research-share"
-            )
-        keys[f"{leaf.path}.user-limit-factor"] = f"{math.ceil(100 / share - 1e-6)}"
-    return warn(f"one user {said}", f"{keys_fix(keys)} (or -1 from 3.4.0)")
+        if share <= 0 and not has_no_limit:
+            return warn(f"one user {said}", f"set {CAPACITY}{leaf.path}.capacity above 0 %")
+        if planned is not None and changes:  # Enough as it is, and after the other fixes
+            share = min(share, planned[leaf.path].absolute)
+        keys[f"{leaf.path}.user-limit-factor"] = f"{math.ceil(100 / share - 1e-6)}" if share > 0 else "-1"
+    return warn(f"one user {said}", keys_fix(keys) + (" (or -1)" if has_no_limit else ""))
 
 
 def _is_user_limited(leaf: Leaf) -> bool:

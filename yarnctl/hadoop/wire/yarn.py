@@ -346,8 +346,9 @@ class QueueInfo(msgspec.Struct, frozen=True):
     version lacks them; shares are then the percentages of the whole cluster. ``user_limit_percent`` is
     minimum-user-limit-percent; ``ordering_policy`` ("": not shown) is that of a leaf's applications, or of a
     parent's children.
-    ``default_label`` is the label of a leaf's containers that ask for none. ``capacity_percent`` is a part of
-    the parent's; ``am_ratio`` the part of a leaf that masters may use; ``acls`` are shown from 3.3 on.
+    ``default_label`` is the label of a leaf's containers that ask for none. ``capacity_percent`` and
+    ``capacity_max_percent`` are parts of the parent's; ``am_ratio`` is the part of a leaf that masters may
+    use; ``acls`` are shown from 3.3 on.
     """
 
     name: str = field(name="queueName")
@@ -376,6 +377,7 @@ class QueueInfo(msgspec.Struct, frozen=True):
     shares: PartitionShares | None = field(name="capacities", default=None)
     default_label: str | None = field(name="defaultNodeLabelExpression", default=None)
     capacity_percent: float = field(name="capacity", default=0.0)
+    capacity_max_percent: float = field(name="maxCapacity", default=100.0)
     weight: float = 0.0
     mode: str = ""
     is_absolute: bool = field(name="isAbsoluteResource", default=False)
