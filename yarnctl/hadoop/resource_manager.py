@@ -51,15 +51,12 @@ _CONTAINER = re.compile(r"container_(?:e[0-9]+_)?[0-9]+_[0-9]+_[0-9]+_[0-9]+")
 
 
 class OtherScheduler(BadInput):
-    """The cluster has another scheduler than the capacity scheduler; ``kind``: its class."""
+    """The cluster has another scheduler than the capacity scheduler."""
 
-    def __init__(self, where: str, kind: str) -> None:
-        self.kind = kind[:1].upper() + kind[1:60]
-        super().__init__(where, f"{self.kind} is not supported", USE_CAPACITY_SCHEDULER)
-
-    def __reduce__(self) -> tuple[type[BadInput], tuple[str, ...]]:
-        """Make the error picklable."""
-        return type(self), (self.where, self.kind)
+    @property
+    def kind(self) -> str:
+        """The scheduler's class, the first word of the problem."""
+        return self.problem.partition(" ")[0]
 
 
 class ResourceManager:
@@ -120,7 +117,9 @@ class ResourceManager:
                 raise problem from None
             if kind == "capacityScheduler":
                 raise
-            raise OtherScheduler(self._to.pinned or self._to.addresses[0], kind) from None
+            said = f"{kind[:1].upper()}{kind[1:60]} is not supported"
+            where = self._to.pinned or self._to.addresses[0]
+            raise OtherScheduler(where, said, USE_CAPACITY_SCHEDULER) from None
 
     def nodes(self) -> tuple[yarn.NodeRow, ...]:
         """Return the nodes that run containers now (no lost, unhealthy or decommissioned ones)."""

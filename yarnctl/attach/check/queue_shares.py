@@ -26,7 +26,7 @@ class QueueShare:
 
     def __init__(self, queue: QueueInfo, parent_share: QueueShare | None, total: Resources) -> None:
         self.parent = parent = parent_share
-        self.path = queue.name if parent is None else f"{parent.path}.{queue.name}"
+        self.path: str = queue.name if parent is None else f"{parent.path}.{queue.name}"
         self.unit = queue.unit
         self.weight = queue.weight
         above, limit = (WHOLE, WHOLE) if parent is None else (parent.absolute, parent.maximum)
@@ -39,12 +39,14 @@ class QueueShare:
         self.vector = shown.resources if shown and is_shown else _part(total, queue.guaranteed_percent)
         self.below = [QueueShare(child, self, total) for child in queue.children]
 
-    def resize(self, vector: Resources) -> None:
+    def resize(self, resources: Resources) -> None:
         """Set an absolute guarantee; one that gets smaller keeps the proportions of those below it."""
-        before, self.vector = self.vector, vector
-        self.share = WHOLE * vector.memory_mib / max(1, self.parent.vector.memory_mib if self.parent else 0)
+        before, self.vector = self.vector, resources
+        self.share = (
+            WHOLE * resources.memory_mib / max(1, self.parent.vector.memory_mib if self.parent else 0)
+        )
         for one in self.below:
-            pairs = zip(one.vector, vector, before, strict=True)
+            pairs = zip(one.vector, resources, before, strict=True)
             one.resize(Resources(*(part * min(new, old) // max(1, old) for part, new, old in pairs)))
 
     @property
@@ -195,12 +197,12 @@ class ShareTree:
             share.most = WHOLE
 
 
-def _part(vector: Resources, percent: float) -> Resources:
-    return Resources(*(int(part * percent / WHOLE) for part in vector))
+def _part(resources: Resources, percent: float) -> Resources:
+    return Resources(*(int(part * percent / WHOLE) for part in resources))
 
 
-def _text(vector: Resources) -> str:
-    return f"[memory={vector.memory_mib},vcores={vector.vcores}]"
+def _text(resources: Resources) -> str:
+    return f"[memory={resources.memory_mib},vcores={resources.vcores}]"
 
 
 def share_plan(
