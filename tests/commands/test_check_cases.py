@@ -12,8 +12,10 @@ from tests.commands.test_queue_cases import TICKS, Daemon, checked, queues, serv
 from tests.unit.hadoop.replaying import Replay, Reply, routes
 from tests.unit.test_check import CONF, SCHEDULER, but, leaf, told
 from yarnctl.attach.check.preflight import CAPACITY, Facts
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
+from yarnctl.deciding.queue_names import NamedQueues, QueueTree
 from yarnctl.hadoop.wire.yarn import QueueAcl, QueueAcls, QueueInfo, QueueList, Vector
 
 LEAF = "capacitySchedulerLeafQueueInfo"
@@ -274,3 +276,29 @@ def test_fixes_are_applied_by_one_command_where_the_store_can_be_changed(
     assert said["c10"].startswith("yarn schedulerconf -update 'root.default:capacity=5,")
     assert "root.prod:capacity=65;root.prod.p2:maximum-capacity=100," in said["c10"]
     assert said["c12"].endswith("then run yarn rmadmin -refreshQueues")
+
+
+# --- queues that vanish --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("later", "words"),
+    [
+        (("root.production",), "no leaf queue root.research; leaf queues (1): root.production"),
+        (
+            ("root.production", "root.lab.research"),
+            "(nearest: root.lab.research); leaf queues (2): root.production, root.lab.research",
+        ),
+        ((), "no leaf queue root.research; leaf queues (0):"),
+    ],
+    ids=["removed", "moved", "all removed"],
+)
+def test_a_queue_that_vanishes_is_named_with_those_that_are_left(
+    later: tuple[str, ...], words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = QueueNames(NamedQueues(("production",), ("research",)))
+    names.read(QueueTree(("root.production", "root.research")))
+    assert not caplog.messages
+    names.read(QueueTree(later))
+    [message] = [one for one in caplog.messages if "root.research was removed" in one]
+    assert words in message
