@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,25 @@ from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree
-from yarnctl.hadoop.wire.yarn import QueueAcl, QueueAcls, QueueInfo, QueueList, Vector
+from yarnctl.hadoop.wire.yarn import (
+    Amount,
+    Amounts,
+    FullVector,
+    NodeRow,
+    QueueAcl,
+    QueueAcls,
+    QueueInfo,
+    QueueList,
+    Vector,
+)
 
-LEAF = "capacitySchedulerLeafQueueInfo"
+GPUS = Amounts((Amount("yarn.io/gpu", 4),))
 SPOKEN = f"set {CAPACITY}"
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("yarnctl.cli.run"), "OBSERVATION_AGE_MS", 10)
 
 
 def fixes(findings: dict[str, Any]) -> dict[str, str]:
@@ -90,6 +106,24 @@ def test_a_fix_of_one_share_leaves_the_sum_of_siblings_at_100(capfd: pytest.Capt
         ),
         (
             tree(
+                child("production", 50, mode="absolute", guaranteed=Vector(500, 9)),
+                child("research", 50, mode="absolute", guaranteed=Vector(500, 11)),
+                nodes=(NodeRow("n1:1", capacity=FullVector(1000, 20)),),
+            ),
+            "production-share",
+            "root.production.capacity=[memory=950,vcores=19]; root.research.capacity=[memory=50,vcores=1]",
+        ),
+        (
+            tree(
+                child("production", 50, mode="absolute", guaranteed=Vector(500, 9)),
+                child("research", 50, mode="absolute", guaranteed=Vector(500, 11)),
+                nodes=(NodeRow("n1:1", capacity=FullVector(1000, 20, GPUS)),),
+            ),
+            "production-share",
+            "set the capacity and maximum-capacity",
+        ),
+        (
+            tree(
                 child("production", 95),
                 parent(
                     "a",
@@ -102,7 +136,7 @@ def test_a_fix_of_one_share_leaves_the_sum_of_siblings_at_100(capfd: pytest.Capt
             "root.a.maximum-capacity=100; root.a.b.maximum-capacity=100",
         ),
     ],
-    ids=["an only child", "weights", "absolute without nodes", "two ancestors"],
+    ids=["an only child", "weights", "unknown total", "absolute", "absolute with GPUs", "two ancestors"],
 )  # fmt: skip
 def test_more_trees_get_a_fix_in_their_own_unit(facts: Facts, rule: str, fix: str) -> None:
     severity, _, found = told(facts)[rule]

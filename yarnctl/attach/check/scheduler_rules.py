@@ -33,7 +33,7 @@ from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_
 from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
 from yarnctl.hadoop.wire.views import Leaf, leaves, shown_name
 from yarnctl.hadoop.wire.yarn import MODELLED, QueueInfo, label_in
-from yarnctl.units import Resources
+from yarnctl.units import NOTHING, Resources
 
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
 FULL_PERCENT = 99.0
@@ -91,13 +91,17 @@ def resources(facts: Facts) -> CheckResult:
     """Only memory and vcores are modelled. The daemon ignores requests for other resources."""
     if facts.nodes is None and facts.counted is None:
         return unknown(facts.unseen("nodes"))
-    known = {name for node in facts.nodes or () if node.capacity is not None for name in node.capacity.others}
-    others = sorted({shown_name(name) for name in known | set(facts.counted or ()) - MODELLED})
+    others = _other_resources(facts)
     if not others:
         return ok("memory and vcores only")
     fix = "let production and research jobs request memory and vcores only (docs/limitations.md)"
     named = ", ".join(others)
     return warn(f"yarnctl ignores requests for {named} and preempts no container that has them", fix)
+
+
+def _other_resources(facts: Facts) -> list[str]:
+    known = {name for node in facts.nodes or () if node.capacity is not None for name in node.capacity.others}
+    return sorted({shown_name(name) for name in known | set(facts.counted or ()) - MODELLED})
 
 
 def share_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
@@ -139,7 +143,8 @@ def _share_tree(facts: Facts) -> ShareTree:
     assert facts.root is not None
     sizes = [node.total for node in facts.nodes or () if not node.partition]
     total = Resources(sum(size.memory_mib for size in sizes), sum(size.vcores for size in sizes))
-    return ShareTree(facts.root, total)
+    # A vector that is written without its other resources would take them from the queue
+    return ShareTree(facts.root, NOTHING if _other_resources(facts) else total)
 
 
 def _planned(facts: Facts) -> tuple[ShareTree, Mapping[str, str] | None]:
