@@ -20,13 +20,26 @@ from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf
-from yarnctl.hadoop.wire.yarn import Amount, Amounts, ClusterInfo, FullVector, NodeRow, QueueInfo, UserInfo
+from yarnctl.hadoop.wire.yarn import (
+    Amount,
+    Amounts,
+    ClusterInfo,
+    FullVector,
+    NodeRow,
+    QueueInfo,
+    QueueList,
+    UserInfo,
+)
 from yarnctl.restoring.change_file import ChangeRecord, StoredRecord
 
 
 def leaf(name: str, share: float, factor: float, **more) -> Leaf:
-    told = {"preemption_disabled": True, "state": "RUNNING", **more}
+    told = {"kind": "capacitySchedulerLeafQueueInfo", "preemption_disabled": True, "state": "RUNNING", **more}
     return Leaf(f"root.{name}", QueueInfo(name, guaranteed_percent=share, user_limit_factor=factor, **told))
+
+
+def below_root(leaves: tuple[Leaf, ...]) -> QueueInfo:
+    return QueueInfo("root", below=QueueList(tuple(leaf.queue for leaf in leaves)))
 
 
 def served(**more) -> Leaf:
@@ -56,7 +69,7 @@ GOOD = Facts(
     caller=UserInfo("yarnctl"),
     configuration=CONF,
     scheduler=SCHEDULER,
-    leaves=(PRODUCTION, RESEARCH),
+    root=below_root((PRODUCTION, RESEARCH)),
     clock_ahead_ms=200,
     nodes=(NodeRow("n1:1"),),
     webhdfs=True,
@@ -75,6 +88,9 @@ GOOD = Facts(
 
 
 def but(**more) -> Facts:
+    if "leaves" in more:
+        found = more.pop("leaves")
+        more["root"] = None if found is None else below_root(found)
     return msgspec.structs.replace(GOOD, **more)
 
 
@@ -175,7 +191,7 @@ TABLE = [
     ("masters", "ok", by_deadline()),
     ("masters", "warn", by_deadline(scheduler={
         "yarn.scheduler.capacity.maximum-am-resource-percent": "1"})),
-    ("masters", "unknown", but(scheduler={})),
+    ("masters", "unknown", but(scheduler=None)),
     ("locality-delay", "warn", but(scheduler={"yarn.scheduler.capacity.node-locality-delay": "40"})),
     ("minimum-allocation", "warn", conf("yarn.scheduler.minimum-allocation-mb", "4096")),
     ("acls", "unknown", but(scheduler=None, configuration={"yarn.acl.enable": "true", "yarn.admin.acl": ""})),
@@ -196,7 +212,7 @@ TABLE = [
     ("ordering-policy", "fail", by_deadline(served(ordering_policy=""), scheduler={
         **SCHEDULER, "yarn.scheduler.capacity.root.production.ordering-policy": "fair"})),
     ("ordering-policy", "unknown", by_deadline(served(ordering_policy=""))),
-    ("ordering-policy", "unknown", by_deadline(leaves=None, why={"leaves": "no answer"})),
+    ("ordering-policy", "unknown", by_deadline(leaves=None, why={"root": "no answer"})),
     ("user-share", "ok", by_deadline()),
     ("user-share", "warn", by_deadline(served(user_limit_percent=25.0))),
     ("user-share", "warn", by_deadline(served(user_limit_percent=None), scheduler={
@@ -453,7 +469,7 @@ def told(facts: Facts) -> dict[str, tuple[str, str, str]]:
 
 def test_another_scheduler_is_one_failure_and_one_line_of_what_is_not_judged(capfd) -> None:
     name = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
-    reasons = {"leaves": UNUSED, "scheduler": UNUSED}
+    reasons = {"root": UNUSED, "scheduler": UNUSED}
     configuration = {**CONF, "yarn.resourcemanager.scheduler.class": name}
     fair = but(leaves=None, scheduler=None, configuration=configuration, why=reasons)
     seen = told(fair)

@@ -5,6 +5,7 @@ It only reads. Exit status 0: no check fails; 1: a check fails; 3: no ResourceMa
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 import time
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ from yarnctl.cli.gate_options import require_mechanism
 from yarnctl.command_line import output_option, print_json, terminal_columns
 
 if TYPE_CHECKING:
+    from yarnctl.attach.check.next_steps import NextSteps
     from yarnctl.attach.check.preflight import Finding
 
 INDENT = 9  # The column where a finding's text begins
@@ -59,7 +61,10 @@ def command(
     output: str,
 ) -> int:
     """Check the cluster's configuration and print a fix for each problem."""
+    import msgspec
+
     from yarnctl.attach.check.gathering import gather
+    from yarnctl.attach.check.next_steps import next_steps
     from yarnctl.attach.check.preflight import Facts
     from yarnctl.attach.check.rules import judge
 
@@ -78,7 +83,13 @@ def command(
         spark=spark or spark_fallback is not None,
         fallback_root=_fallback_root(spark_fallback),
     )
-    return _print(judge(gather(address, facts, lambda: time.time_ns() // 1_000_000)), output)
+    facts = gather(address, facts, lambda: time.time_ns() // 1_000_000)
+    findings = judge(facts)
+    steps = next_steps(facts, findings)
+    if steps is not None:
+        managers = [word for url in address.resource_managers for word in ("--rm", url)]
+        steps = msgspec.structs.replace(steps, run=("yarnctl", "run", *managers, *steps.run))
+    return _print(findings, output, steps)
 
 
 def _fallback_root(folder: str | None) -> str:
@@ -90,17 +101,21 @@ def _fallback_root(folder: str | None) -> str:
     return checked_root("--spark-fallback", path.rstrip("/"))
 
 
-def _print(findings: Sequence[Finding], output: str) -> int:
-    """Print the findings; return 1 if a check fails, else 0."""
+def _print(findings: Sequence[Finding], output: str, steps: NextSteps | None = None) -> int:
+    """Print the findings and what to do next; return 1 if a check fails, else 0."""
     counts = {
         word: sum(one.severity == word for one in findings) for word in ("ok", "warn", "fail", "unknown")
     }
     if output == "json":
-        print_json({"fit": not counts["fail"], **counts, "findings": findings})
+        print_json({"fit": not counts["fail"], **counts, "findings": findings, "next": steps})
     else:
         click.echo(", ".join(f"{number} {word}" for word, number in counts.items()))
         for one in _grouped(findings):
             click.echo("\n".join(_lines(one, terminal_columns())))
+        if steps is not None:
+            if steps.apply:
+                click.echo(f"{'apply':<{INDENT}}{plain(steps.apply)}")
+            click.echo(f"{'run':<{INDENT}}{plain(shlex.join(steps.run))}")
     return 1 if counts["fail"] else 0
 
 

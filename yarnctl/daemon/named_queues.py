@@ -76,12 +76,18 @@ def admission_with_paths(options: AdmissionOptions, resolved: Resolved) -> Admis
 
 
 def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: bool) -> None:
-    """Read the queues and resolve names; raises BadInput for unknown ones, unless ``must_undo``."""
+    """Read the queues and resolve names.
+
+    Unless ``must_undo``, raises BadInput for names that no leaf queue has, for another scheduler, and for a
+    Router of a federation.
+    """
     manager = loop_manager(cluster)
     try:
         manager.identify()
         names.read(queue_tree(manager.root_queue()))
     except YarnctlError as error:
+        if isinstance(error, BadInput) and not must_undo:
+            raise
         _LOG.warning("queue names are not resolved until the ResourceManager answers: %s", error)
     if names.problems and not must_undo:
         remedy = "use the full path of a leaf queue, or a name that only one leaf queue has"

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from yarnctl.deciding.queue_names import spells
-from yarnctl.errors import BadInput
+from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.http.answers import (
     XML,
     Altered,
@@ -39,10 +39,24 @@ UNFINISHED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
 TRACKED_MAX = 100
 HEAVY = ("resourceRequests", "timeouts")
+SHOWN_MAX = 20  # Sub-clusters that a message names
+USE_CAPACITY_SCHEDULER = (
+    "set yarn.resourcemanager.scheduler.class=org.apache.hadoop.yarn.server.resourcemanager"
+    ".scheduler.capacity.CapacityScheduler (yarn-site.xml)"
+)
 
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
 _APP_ATTEMPT = re.compile(r"appattempt_[0-9]+_[0-9]+_[0-9]+")
 _CONTAINER = re.compile(r"container_(?:e[0-9]+_)?[0-9]+_[0-9]+_[0-9]+_[0-9]+")
+
+
+class OtherScheduler(BadInput):
+    """The cluster has another scheduler than the capacity scheduler."""
+
+    @property
+    def kind(self) -> str:
+        """The scheduler's class, the first word of the problem."""
+        return self.problem.partition(" ")[0]
 
 
 class ResourceManager:
@@ -68,8 +82,21 @@ class ResourceManager:
     # --- reading ------------------------------------------------------------------------------
 
     def identify(self) -> yarn.ClusterInfo:
-        """Find the active one and return its description (``/info`` is answered by a standby, too)."""
-        return self._to.read(f"{ROOT}/info", yarn.CLUSTER_INFO, unusable=_not_active)
+        """Find the active one and return its description (``/info`` is answered by a standby, too).
+
+        Raises BadInput for a Router of a federation.
+        """
+        try:
+            return self._to.read(f"{ROOT}/info", yarn.CLUSTER_INFO, unusable=_not_active)
+        except BadAnswer as problem:
+            try:
+                found = self._to.read(f"{ROOT}/info", yarn.FEDERATION)
+            except YarnctlError:
+                raise problem from None
+        names = ", ".join(one.name for one in found.clusters[:SHOWN_MAX]) or "none"
+        said = f"this is a Router of a federation with {len(found.clusters)} sub-clusters: {names}"
+        remedy = "run one daemon for each sub-cluster, with --rm set to its ResourceManager"
+        raise BadInput(self._to.pinned or self._to.addresses[0], said, remedy)
 
     def whoami(self) -> yarn.UserInfo:
         """Return the user that it authenticates: the self-test of authentication (3.2.0 and later)."""
@@ -80,8 +107,19 @@ class ResourceManager:
         return self._to.read(f"{ROOT}/metrics", yarn.CLUSTER_METRICS)
 
     def root_queue(self) -> yarn.QueueInfo:
-        """Return the capacity scheduler's tree of queues; BadAnswer for another scheduler."""
-        return self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER)
+        """Return the capacity scheduler's tree of queues; raises OtherScheduler, by the answer's own type."""
+        try:
+            return self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER)
+        except BadAnswer as problem:
+            try:
+                kind = self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER_KIND).kind
+            except YarnctlError:
+                raise problem from None
+            if kind == "capacityScheduler":
+                raise
+            said = f"{kind[:1].upper()}{kind[1:60]} is not supported"
+            where = self._to.pinned or self._to.addresses[0]
+            raise OtherScheduler(where, said, USE_CAPACITY_SCHEDULER) from None
 
     def nodes(self) -> tuple[yarn.NodeRow, ...]:
         """Return the nodes that run containers now (no lost, unhealthy or decommissioned ones)."""

@@ -6,7 +6,6 @@ a right that only a group could grant is "unknown".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -15,7 +14,9 @@ from yarnctl.attach.check.preflight import (
     CheckResult,
     Facts,
     fail,
+    hadoop_version,
     is_true,
+    keys_fix,
     leaf_queues,
     number_of,
     ok,
@@ -24,8 +25,10 @@ from yarnctl.attach.check.preflight import (
     warn,
 )
 from yarnctl.deciding.model import Change
+from yarnctl.deciding.queue_names import ROOT
 from yarnctl.hadoop.addresses import WEB_PROXY
 from yarnctl.hadoop.http.transport import NO_CONNECTION
+from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.restoring.change_file import command_for, described
 from yarnctl.restoring.restorer import same_value
 
@@ -36,14 +39,9 @@ CLOCK_WARN_MS, CLOCK_FAIL_MS = 5_000, 60_000
 ANONYMOUS = "dr.who"  # The user that Hadoop gives to a request without a name
 
 
-def _version(facts: Facts) -> tuple[int, int] | None:
-    match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", facts.info.version if facts.info else "")
-    return (int(match[1]), int(match[2])) if match else None
-
-
 def version(facts: Facts) -> CheckResult:
     """Only Hadoop 3.3 to 3.5 is supported."""
-    found = _version(facts)
+    found = hadoop_version(facts)
     if found is None:
         return unknown(facts.unseen("info", "the ResourceManager reports no version"))
     said = f"Hadoop {found[0]}.{found[1]}"
@@ -56,7 +54,7 @@ def version(facts: Facts) -> CheckResult:
 
 def signal(facts: Facts) -> CheckResult:
     """A signal makes a task runner read its orders at once. Without it the runner reads them every 15 s."""
-    found = _version(facts)
+    found = hadoop_version(facts)
     if found is None:
         return unknown(facts.unseen("info", "the ResourceManager reports no version"))
     if found < (3, 3):
@@ -201,30 +199,36 @@ def acls(facts: Facts) -> CheckResult:
     admins = facts.setting("yarn.admin.acl")
     if _listed(facts.caller_identity, "*" if admins is None else admins):
         return ok(f"yarn.admin.acl contains {user}")
-    found = leaf_queues(facts, facts.used_queues)
-    if facts.scheduler is None:
-        reason = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
-        return unknown(
-            f"yarn.acl.enable is true; {reason}",
-            f"add {user} to {CAPACITY}QUEUE.acl_administer_queue of each preempting and preemptable queue",
-        )
-    for leaf in found:
-        acls_of_queue = _queue_acls(facts, leaf.path)
-        if any(_listed(facts.caller_identity, acl) for acl in acls_of_queue):
+    users: dict[str, str] = {}
+    groups: list[str] = []
+    for leaf in leaf_queues(facts, facts.used_queues):
+        above = [_administrators(facts, one) for one in facts.chain(leaf.path)]
+        if any(acl is not None and _listed(facts.caller_identity, acl) for acl in above):
             continue
-        fix = f"set {CAPACITY}{leaf.path}.acl_administer_queue={user}"
-        if any(acl.partition(" ")[2].strip() for acl in acls_of_queue):
-            return unknown(f"groups administer {leaf.path}; the groups of {user} are not known here", fix)
-        return fail(f"{user} may not administer {leaf.path}", fix)
-    return ok(f"{user} may administer the queues")
+        own = above[-1]
+        if own is None:
+            reason = facts.unseen("scheduler", "capacity-scheduler.xml is not shown")
+            fix = f"add {user} to {CAPACITY}QUEUE.acl_administer_queue of each queue that is named"
+            return unknown(f"yarn.acl.enable is true; {reason}", fix)
+        names, _, own_groups = own.partition(" ")
+        listed = ",".join(name for name in (names, user) if name)
+        users[f"{leaf.path}.acl_administer_queue"] = f"{listed} {own_groups}".rstrip()
+        if any((acl or "").partition(" ")[2].strip() for acl in above):
+            groups.append(leaf.path)
+    if not users:
+        return ok(f"{user} may administer the queues")
+    if len(groups) == len(users):
+        said = f"groups administer {', '.join(groups)}; the groups of {user} are not known here"
+        return unknown(said, keys_fix(users))
+    named = [path for key in users if (path := key.rpartition(".")[0]) not in groups]
+    return fail(f"{user} may not administer {', '.join(named)}", keys_fix(users))
 
 
-def _queue_acls(facts: Facts, path: str) -> list[str]:
-    parts = path.split(".")
-    above = [".".join(parts[: end + 1]) for end in range(len(parts))]
-    default = {"root": "*"}
-    found = [(facts.capacity(f"{one}.acl_administer_queue"), default.get(one, " ")) for one in above]
-    return [otherwise if acl is None else acl for acl, otherwise in found]
+def _administrators(facts: Facts, leaf: Leaf) -> str | None:
+    """Return the own list of a queue's administrators: as shown with it, else its key or the default."""
+    default = "*" if leaf.path == ROOT else " "
+    shown = leaf.queue.administrators
+    return facts.scheduler_key(f"{leaf.path}.acl_administer_queue", default) if shown is None else shown
 
 
 def _listed(user: str, acl: str) -> bool:

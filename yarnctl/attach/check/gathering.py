@@ -20,10 +20,9 @@ from yarnctl.hadoop.http.answers import JSON, Missing, Rejected
 from yarnctl.hadoop.http.transport import FAULT_WORDS, MANAGER_INFO, Transport, connection_fault
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.proxied import approved
-from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.resource_manager import OtherScheduler, ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
-from yarnctl.hadoop.wire.views import leaves, queue_tree
 from yarnctl.restoring.change_file import stored_records
 
 T = TypeVar("T")
@@ -47,9 +46,12 @@ def gather(cluster: ClusterAddress, facts: Facts, clock_ms: Callable[[], int]) -
     seen["configuration"] = _try(why, "configuration", manager.configuration)
     seen["scheduler"] = _try(why, "scheduler", manager.scheduler_configuration)
     seen["counted"] = _try(why, "counted", manager.counted_resources)
-    root = _try(why, "leaves", manager.root_queue)
-    if root is not None:
-        seen |= {"leaves": leaves(root), "parents": queue_tree(root).parents}
+    try:
+        seen["root"] = manager.root_queue()
+    except OtherScheduler as other:
+        seen["other_scheduler"] = other.kind
+    except YarnctlError as error:
+        why["root"] = str(error)[:300]
     seen["proxy"] = _try(why, "proxy", lambda: _proxy(cluster, to, seen["configuration"]))
     seen["clock_ahead_ms"] = to.ahead_ms(MANAGER_INFO, clock_ms)
     seen["nodes"] = _try(why, "nodes", manager.nodes)

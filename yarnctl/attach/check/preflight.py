@@ -6,6 +6,7 @@ its fix with the exact key (good values are in hadoop-conf/).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -15,8 +16,8 @@ import msgspec
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, resolved
 from yarnctl.hadoop.lock import LOCK_PATH
 from yarnctl.hadoop.webhdfs import FileStatus
-from yarnctl.hadoop.wire.views import Leaf
-from yarnctl.hadoop.wire.yarn import ClusterInfo, NodeRow, UserInfo
+from yarnctl.hadoop.wire.views import Leaf, leaves, queue_tree
+from yarnctl.hadoop.wire.yarn import ClusterInfo, NodeRow, QueueInfo, UserInfo
 from yarnctl.journal.rendering import joined
 from yarnctl.restoring.change_file import StoredRecord
 
@@ -59,7 +60,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The gathered facts. None: not read; ``why`` (by the field's name) has the reason.
 
     ``allow_priority`` and ``admission`` (None: off) are the options of the daemon that the check is for.
-    ``parents``: the paths of parent queues.
+    ``root``: the tree of queues. ``other_scheduler``: the class of another scheduler ("": none was seen).
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``: the
     status of the two roots; ``absent``: the roots that do not exist; ``above``: the folders above
@@ -89,8 +90,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     caller: UserInfo | None = None
     configuration: Mapping[str, str] | None = None
     scheduler: Mapping[str, str] | None = None
-    leaves: tuple[Leaf, ...] | None = None
-    parents: tuple[str, ...] = ()
+    root: QueueInfo | None = None
+    other_scheduler: str = ""
     counted: tuple[str, ...] | None = None
     clock_ahead_ms: int | None = None
     webhdfs: bool = False
@@ -111,9 +112,25 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     why: Mapping[str, str] = {}
 
     @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """All leaf queues; empty if they could not be read."""
+        return () if self.root is None else leaves(self.root)
+
+    @property
     def queues(self) -> QueueTree:
         """The paths of all queues; empty if they could not be read."""
-        return QueueTree([leaf.path for leaf in self.leaves or ()], self.parents)
+        return QueueTree(()) if self.root is None else queue_tree(self.root)
+
+    def chain(self, path: str) -> tuple[Leaf, ...]:
+        """Return the queues from root down to this one, each with its path."""
+        found = []
+        queue, names = self.root, path.split(".")
+        for depth, name in enumerate(names, 1):
+            if depth > 1 and queue is not None:
+                queue = next((child for child in queue.children if child.name == name), None)
+            if queue is not None:
+                found.append(Leaf(".".join(names[:depth]), queue))
+        return tuple(found)
 
     @property
     def used_queues(self) -> tuple[str, ...]:
@@ -142,9 +159,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
                 return source[CAPACITY + key]
         return None
 
+    def scheduler_key(self, key: str, default: str) -> str | None:
+        """Return a key of the scheduler; its default if the scheduler's keys are shown without it."""
+        found = self.capacity(key)
+        return default if found is None and self.scheduler is not None else found
+
     def of(self, names: tuple[str, ...]) -> tuple[Leaf, ...]:
         """Return the leaf queues that these names stand for, in the names' order."""
-        by_path = {leaf.path: leaf for leaf in self.leaves or ()}
+        by_path = {leaf.path: leaf for leaf in self.leaves}
         found = resolved(NamedQueues(preemptable=names), self.queues)
         return tuple(by_path[path] for path in found.of(names))
 
@@ -204,6 +226,11 @@ def _fault(seen: str | Unseen) -> Unseen | None:
     return Unseen(seen.words) if isinstance(seen, Unseen) else None
 
 
+def keys_fix(changes: Mapping[str, str]) -> str:
+    """Return the fix that sets these keys of the capacity scheduler, given without their prefix."""
+    return "; ".join(f"set {CAPACITY}{key}={value}" for key, value in changes.items())
+
+
 # --- reading settings -------------------------------------------------------------------------
 
 
@@ -220,6 +247,12 @@ def number_of(text: str | None) -> float | None:
         return None
 
 
+def hadoop_version(facts: Facts) -> tuple[int, int] | None:
+    """Return the cluster's Hadoop version, the first two numbers; None if it is not known."""
+    match = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", facts.info.version if facts.info else "")
+    return (int(match[1]), int(match[2])) if match else None
+
+
 def require_configuration(facts: Facts) -> None:
     """Raise NotJudged if the daemon's configuration was not read."""
     if facts.configuration is None:
@@ -233,8 +266,8 @@ def not_in_conf(facts: Facts) -> Unseen:
 
 def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
     """Return the leaf queues by these names. Raises NotJudged if they are not known or not leaf queues."""
-    if facts.leaves is None:
-        raise NotJudged(unknown(facts.unseen("leaves")))
+    if facts.root is None:
+        raise NotJudged(unknown(facts.unseen("root")))
     named = NamedQueues(
         preempting=tuple(name for name in facts.preempting_queues if name in names),
         preemptable=tuple(name for name in facts.preemptable_queues if name in names),

@@ -30,6 +30,7 @@ RULES: dict[str, Rule] = {
     "user-share": scheduler.user_share,
     "ordering-policy": scheduler.ordering_policy,
     "am-share": scheduler.am_share,
+    "parallel-apps": scheduler.parallel_applications,
     "masters": scheduler.masters,
     "max-priority": scheduler.max_priority,
     "calculator": scheduler.calculator,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from yarnctl.attach.check.preflight import (
@@ -17,7 +18,9 @@ from yarnctl.attach.check.preflight import (
     NotJudged,
     Unseen,
     fail,
+    hadoop_version,
     is_true,
+    keys_fix,
     leaf_queues,
     number_of,
     ok,
@@ -25,13 +28,16 @@ from yarnctl.attach.check.preflight import (
     unknown,
     warn,
 )
+from yarnctl.attach.check.queue_shares import ShareTree, share_plan
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
-from yarnctl.hadoop.wire.views import Leaf, shown_name
-from yarnctl.hadoop.wire.yarn import MODELLED, label_in
+from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
+from yarnctl.hadoop.wire.views import Leaf, leaves, shown_name
+from yarnctl.hadoop.wire.yarn import MODELLED, QueueInfo, label_in
+from yarnctl.units import NOTHING, Resources
 
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
 FULL_PERCENT = 99.0
-AM_RATIO_MIN = 0.2
+AM_RATIO_MIN, AM_RATIO_GOOD = 0.2, 0.5
 ONE_QUEUE = "not needed with --mode deadlines: production and research share one queue"
 PRIORITY_LEVELS_MIN = 10  # With fewer, jobs with different deadlines share one, in order of arrival
 BY_PRIORITY = frozenset({"fifo", "fifo-with-partitions"})  # They serve the higher priority first
@@ -40,15 +46,14 @@ BY_PRIORITY = frozenset({"fifo", "fifo-with-partitions"})  # They serve the high
 def scheduler(facts: Facts) -> CheckResult:
     """Only with the capacity scheduler can yarnctl predict which application gets a freed container."""
     name = facts.setting("yarn.resourcemanager.scheduler.class")
-    fix = (
-        "set yarn.resourcemanager.scheduler.class=org.apache.hadoop.yarn.server.resourcemanager"
-        ".scheduler.capacity.CapacityScheduler (yarn-site.xml)"
-    )
-    if facts.leaves is not None:
+    if facts.root is not None:
         return ok("the capacity scheduler is in use")
-    if name is not None and not name.endswith(".CapacityScheduler"):
-        return fail(f"{name.rpartition('.')[2]} is not supported", fix)
-    return unknown(facts.unseen("leaves"))
+    other = facts.other_scheduler
+    if not other and name is not None and not name.endswith(".CapacityScheduler"):
+        other = name.rpartition(".")[2]
+    return (
+        fail(f"{other} is not supported", USE_CAPACITY_SCHEDULER) if other else unknown(facts.unseen("root"))
+    )
 
 
 def labels(facts: Facts) -> CheckResult:
@@ -86,13 +91,17 @@ def resources(facts: Facts) -> CheckResult:
     """Only memory and vcores are modelled. The daemon ignores requests for other resources."""
     if facts.nodes is None and facts.counted is None:
         return unknown(facts.unseen("nodes"))
-    known = {name for node in facts.nodes or () if node.capacity is not None for name in node.capacity.others}
-    others = sorted({shown_name(name) for name in known | set(facts.counted or ()) - MODELLED})
+    others = _other_resources(facts)
     if not others:
         return ok("memory and vcores only")
     fix = "let production and research jobs request memory and vcores only (docs/limitations.md)"
     named = ", ".join(others)
     return warn(f"yarnctl ignores requests for {named} and preempts no container that has them", fix)
+
+
+def _other_resources(facts: Facts) -> list[str]:
+    known = {name for node in facts.nodes or () if node.capacity is not None for name in node.capacity.others}
+    return sorted({shown_name(name) for name in known | set(facts.counted or ()) - MODELLED})
 
 
 def share_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
@@ -108,8 +117,10 @@ def queues(facts: Facts) -> CheckResult:
     found = leaf_queues(facts, facts.used_queues)
     stopped = [leaf for leaf in found if leaf.queue.state not in ("RUNNING", "")]
     if stopped:
-        one = stopped[0]
-        return warn(f"{one.path} is {one.queue.state}", f"set {CAPACITY}{one.path}.state=RUNNING")
+        chains = [one for leaf in stopped for one in facts.chain(leaf.path)]
+        keys = {f"{one.path}.state": "RUNNING" for one in chains if one.queue.state not in ("RUNNING", "")}
+        said = ", ".join(f"{leaf.path} is {leaf.queue.state}" for leaf in stopped)
+        return warn(said, keys_fix(keys))
     if facts.is_all_labelled:
         return ok(", ".join(leaf.path for leaf in found))
     return ok(", ".join(f"{leaf.path} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
@@ -122,15 +133,39 @@ def preempting_share(facts: Facts) -> CheckResult:
     share_queues(facts, facts.preempting_queues + facts.preemptable_queues)
     production = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preempting_queues))
     research = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preemptable_queues))
-    first = facts.of(facts.preempting_queues)[0].path
     said = f"guarantee of production {production:g} %, of research {research:g} %"
-    if production <= 0:
-        return fail(said, f"set {CAPACITY}{first}.capacity=95")
-    if production <= research:
-        return warn(
-            said, f"set {CAPACITY}{first}.capacity to the share that production needs, for example 95"
-        )
-    return ok(said)
+    if production > research:
+        return ok(said)
+    return (fail if production <= 0 else warn)(said, _shares_fix(facts))
+
+
+def _share_tree(facts: Facts) -> ShareTree:
+    assert facts.root is not None
+    sizes = [node.total for node in facts.nodes or () if not node.partition]
+    total = Resources(sum(size.memory_mib for size in sizes), sum(size.vcores for size in sizes))
+    # A vector that is written without its other resources would take them from the queue
+    return ShareTree(facts.root, NOTHING if _other_resources(facts) else total)
+
+
+def _planned(facts: Facts) -> tuple[ShareTree, Mapping[str, str] | None]:
+    """Return the tree with better shares, and the keys that make it so (None: no such change is known)."""
+    tree = _share_tree(facts)
+    production, research = (
+        [leaf.path for leaf in facts.of(names)]
+        for names in (facts.preempting_queues, facts.preemptable_queues)
+    )
+    return tree, share_plan(tree, production, research)
+
+
+def _shares_fix(facts: Facts) -> str:
+    """Return the one fix of all shares; each rule of shares prints the same, so that they fit together."""
+    _, changes = _planned(facts)
+    if changes:
+        return keys_fix(changes)
+    return (
+        "set the capacity and maximum-capacity of these queues and their siblings so that each preemptable"
+        " queue has a small capacity below its maximum, and the preempting queues have more"
+    )
 
 
 def preemptable_share(facts: Facts) -> CheckResult:
@@ -138,42 +173,65 @@ def preemptable_share(facts: Facts) -> CheckResult:
     if facts.mode == "deadlines":
         return ok(ONE_QUEUE)
     found = share_queues(facts, facts.preemptable_queues)
+    share_queues(facts, facts.used_queues)
     for leaf in found:
         share, most = leaf.queue.guaranteed_percent, leaf.queue.maximum_percent
-        key = f"{CAPACITY}{leaf.path}.capacity"
         if share <= 0:
-            return fail(f"{leaf.path} is guaranteed 0 %", f"set {key}=5")
+            return fail(f"{leaf.path} is guaranteed 0 %", _shares_fix(facts))
         if share >= most:
             said = f"the guarantee of {leaf.path} equals its maximum of {most:g} %: nothing can be preempted"
-            return fail(said, f"set {key}=5")
-        if share > 50:
+            return fail(said, _shares_fix(facts))
+    for leaf in found:
+        if (share := leaf.queue.guaranteed_percent) > 50:
             said = f"{leaf.path} is guaranteed {share:g} %: yarnctl can preempt only what it uses above that"
-            return warn(said, f"lower {key}, for example to 5")
+            return warn(said, _shares_fix(facts))
     return ok(", ".join(f"{leaf.path} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
 
 
 def maxima(facts: Facts) -> CheckResult:
     """A queue that may not grow to the whole cluster leaves it half empty, and cannot use what is freed."""
-    found = share_queues(facts, facts.used_queues)
-    for leaf in found:
-        if leaf.queue.maximum_percent < FULL_PERCENT:
-            said = f"the maximum of {leaf.path} is {leaf.queue.maximum_percent:g} % of the cluster"
-            return warn(said, f"set {CAPACITY}{leaf.path}.maximum-capacity=100")
-    return ok("each queue may use the whole cluster")
+    low = [
+        leaf for leaf in share_queues(facts, facts.used_queues) if leaf.queue.maximum_percent < FULL_PERCENT
+    ]
+    if not low:
+        return ok("each queue may use the whole cluster")
+    said = ", ".join(f"of {leaf.path} is {leaf.queue.maximum_percent:g} %" for leaf in low)
+    tree = _share_tree(facts)
+    for leaf in low:
+        tree.widen(leaf.path)
+    if tree.is_known:
+        return warn(f"the maximum {said} of the cluster", keys_fix(tree.changes()))
+    fix = f"raise maximum-capacity of {low[0].path} and of each queue above it to that of its parent"
+    return warn(f"the maximum {said} of the cluster", fix)
 
 
 def user_limit(facts: Facts) -> CheckResult:
     """One user gets at most the queue's guarantee times user-limit-factor, even if more is free."""
-    found = share_queues(facts, facts.used_queues)
-    for leaf in found:
-        factor, share = leaf.queue.user_limit_factor, leaf.queue.guaranteed_percent
-        if factor < 0:
-            continue
-        if share * factor < leaf.queue.maximum_percent - 1:
-            least = -(-leaf.queue.maximum_percent // max(share, 0.01))
-            said = f"one user of {leaf.path} may use {share * factor:g} % of the cluster (factor {factor:g})"
-            return warn(said, f"set {CAPACITY}{leaf.path}.user-limit-factor={least:.0f} (or -1 from 3.4.0)")
-    return ok("one user may use each queue's maximum")
+    low = [leaf for leaf in share_queues(facts, facts.used_queues) if _is_user_limited(leaf)]
+    if not low:
+        return ok("one user may use each queue's maximum")
+    said = ", ".join(
+        f"of {leaf.path} may use {leaf.queue.guaranteed_percent * leaf.queue.user_limit_factor:g} %"
+        f" of the cluster (factor {leaf.queue.user_limit_factor:g})"
+        for leaf in low
+    )
+    planned, changes = _planned(facts) if facts.mode == "queues" else (None, None)
+    has_no_limit = (hadoop_version(facts) or (0, 0)) >= (3, 4)
+    keys = {}
+    for leaf in low:
+        share = leaf.queue.guaranteed_percent
+        if share <= 0 and not has_no_limit:
+            return warn(f"one user {said}", f"set {CAPACITY}{leaf.path}.capacity above 0 %")
+        if planned is not None and changes:  # Enough as it is, and after the other fixes
+            share = min(share, planned[leaf.path].absolute)
+        keys[f"{leaf.path}.user-limit-factor"] = f"{math.ceil(100 / share - 1e-6)}" if share > 0 else "-1"
+    return warn(f"one user {said}", keys_fix(keys) + (" (or -1)" if has_no_limit else ""))
+
+
+def _is_user_limited(leaf: Leaf) -> bool:
+    queue = leaf.queue
+    reach = queue.guaranteed_percent * queue.user_limit_factor
+    return queue.user_limit_factor >= 0 and reach < queue.maximum_percent - 1
 
 
 def user_share(facts: Facts) -> CheckResult:
@@ -185,7 +243,7 @@ def user_share(facts: Facts) -> CheckResult:
         key = f"{leaf.path}.minimum-user-limit-percent"
         fix = f"set {CAPACITY}{key}=100"
         shown = leaf.queue.user_limit_percent
-        percent = number_of(facts.capacity(key)) if shown is None else shown
+        percent = number_of(facts.scheduler_key(key, "100")) if shown is None else shown
         if percent is None:
             return unknown(_hidden(facts, f"the user limit of {leaf.path} is unknown"), fix)
         if percent < FULL_PERCENT:
@@ -200,7 +258,7 @@ def ordering_policy(facts: Facts) -> CheckResult:
     for leaf in found:
         key = f"{leaf.path}.ordering-policy"
         fix = f"set {CAPACITY}{key}=fifo"
-        name = (leaf.queue.ordering_policy or facts.capacity(key) or "").strip()
+        name = (leaf.queue.ordering_policy or facts.scheduler_key(key, "fifo") or "").strip()
         if not name:
             return unknown(_hidden(facts, f"the ordering policy of {leaf.path} is unknown"), fix)
         if name not in BY_PRIORITY:
@@ -209,23 +267,86 @@ def ordering_policy(facts: Facts) -> CheckResult:
 
 
 def _hidden(facts: Facts, said: str) -> str:
-    return f"{said}; {facts.unseen('scheduler', 'its key is not set in the configuration that is shown')}"
+    return f"{said}; {_no_scheduler_keys(facts)}"
 
 
 def am_share(facts: Facts) -> CheckResult:
     """A job can use freed containers only after its ApplicationMaster started. This share limits masters."""
-    fix = f"set {CAPACITY}maximum-am-resource-percent=0.5"
     found = leaf_queues(facts, facts.used_queues)
+    ratios = {leaf.path: _am_ratio(facts, leaf) for leaf in found}
     waiting = [leaf for leaf in found if leaf.queue.applications_pending > 0]
     if waiting:
-        number = waiting[0].queue.applications_pending
-        return warn(f"YARN has not activated {number} applications of {waiting[0].path}", fix)
-    ratios = [_am_ratio(facts, leaf) for leaf in found]
-    ratio = None if None in ratios else min([one for one in ratios if one is not None], default=None)
-    if ratio is None:
+        said = ", ".join(f"{leaf.queue.applications_pending} applications of {leaf.path}" for leaf in waiting)
+        keys = {_am_key(leaf): _wider_am_share(facts, leaf, ratios[leaf.path]) for leaf in waiting}
+        return warn(f"YARN has not activated {said}{_masters_used(waiting[0])}", keys_fix(keys))
+    large = [leaf for leaf in found if (ratios[leaf.path] or 0) > 1]
+    low = [leaf for leaf in found if (ratio := ratios[leaf.path]) is not None and ratio < AM_RATIO_MIN]
+    if large:
+        said = ", ".join(f"{ratios[leaf.path]:g} times {leaf.path}" for leaf in large)
+        keys = {_am_key(leaf): f"{_good_am_ratio(facts, leaf):g}" for leaf in (*large, *low)}
+        return warn(f"masters may use {said}; the key is a ratio, not a percentage", keys_fix(keys))
+    if low:
+        said = ", ".join(f"{(ratios[leaf.path] or 0) * 100:g} % of {leaf.path}" for leaf in low)
+        keys = {_am_key(leaf): f"{_good_am_ratio(facts, leaf):g}" for leaf in low}
+        return warn(f"masters may use {said}", keys_fix(keys))
+    if None in ratios.values():
+        fix = keys_fix({_am_key(leaf): "0.5" for leaf in found if ratios[leaf.path] is None})
         return unknown(f"all applications are activated; {_no_scheduler_keys(facts)}", fix)
-    said = f"masters may use {ratio * 100:g} % of a queue"
-    return warn(said, fix) if ratio < AM_RATIO_MIN else ok(said)
+    said = ", ".join(f"{(ratio or 0) * 100:g} % of {path}" for path, ratio in ratios.items())
+    return ok(f"masters may use {said}")
+
+
+def parallel_applications(facts: Facts) -> CheckResult:
+    """An application above max-parallel-apps does not start. Freed containers do not help it."""
+    found = leaf_queues(facts, facts.used_queues)
+    held = [leaf for leaf in found if leaf.queue.held_back > 0]
+    if not held:
+        return ok("no application waits for max-parallel-apps")
+    said = ", ".join(f"{leaf.queue.held_back} applications of {leaf.path}" for leaf in held)
+    keys = {}
+    for leaf in held:
+        for one in facts.chain(leaf.path):
+            started = sum(below.applications_active + below.applications_pending for below in _leaves(one))
+            if one.queue.parallel_max is not None and started >= one.queue.parallel_max:
+                wanted = sum(below.applications for below in _leaves(one))
+                keys[f"{one.path}.max-parallel-apps"] = str(wanted)
+    seen = f"max-parallel-apps keeps {said} from starting"
+    if keys:
+        return warn(seen, keys_fix(keys))
+    return warn(seen, f"raise {CAPACITY}user.max-parallel-apps, which limits each user")
+
+
+def _leaves(leaf: Leaf) -> list[QueueInfo]:
+    """Return the leaf queues at and below a queue."""
+    return [one.queue for one in leaves(leaf.queue)]
+
+
+def _masters_used(leaf: Leaf) -> str:
+    limit, used = leaf.queue.am_limit, leaf.queue.am_used
+    if limit is None or limit.memory_mib <= 0:
+        return ""
+    return (
+        f"; masters of {leaf.path} use {used.memory_mib} of {limit.memory_mib} MiB"
+        f" and {used.vcores} of {limit.vcores} vcores"
+    )
+
+
+def _am_key(leaf: Leaf) -> str:
+    """Return the queue's own key, which overrides the key of all queues."""
+    return f"{leaf.path}.maximum-am-resource-percent"
+
+
+def _good_am_ratio(facts: Facts, leaf: Leaf) -> float:
+    """Return a ratio for masters that ``am_share`` and ``masters`` accept."""
+    judged = facts.preempting_queues if facts.mode == "deadlines" else facts.preemptable_queues
+    if leaf not in facts.of(judged):
+        return AM_RATIO_GOOD
+    return min(AM_RATIO_GOOD, MastersShare.of(leaf, 0.0, facts.mode == "deadlines").fitting_ratio)
+
+
+def _wider_am_share(facts: Facts, leaf: Leaf, ratio: float | None) -> str:
+    good = _good_am_ratio(facts, leaf)
+    return f"{good if ratio is None or ratio < good else 1:g}"
 
 
 def _no_scheduler_keys(facts: Facts) -> Unseen:
@@ -233,30 +354,30 @@ def _no_scheduler_keys(facts: Facts) -> Unseen:
 
 
 def _am_ratio(facts: Facts, leaf: Leaf) -> float | None:
-    """Return the ratio of a queue that masters may use: the queue's own key, else the key of all queues."""
-    key = "maximum-am-resource-percent"
-    own = number_of(facts.capacity(f"{leaf.path}.{key}"))
-    return number_of(facts.capacity(key)) if own is None else own
+    """Return the ratio of a queue that masters may use: as shown, else its own key, else that of all."""
+    if leaf.queue.am_ratio is not None:
+        return leaf.queue.am_ratio
+    own = number_of(facts.capacity(_am_key(leaf)))
+    return number_of(facts.scheduler_key("maximum-am-resource-percent", "0.1")) if own is None else own
 
 
 def masters(facts: Facts) -> CheckResult:
     """A suspended job keeps its ApplicationMaster. Masters must leave capacity that can be preempted."""
     names = facts.preempting_queues if facts.mode == "deadlines" else facts.preemptable_queues
-    found = share_queues(facts, names)
-    parts = []
-    for leaf in found:
-        key = f"{CAPACITY}{leaf.path}.maximum-am-resource-percent"
+    parts, wrong, keys = [], [], {}
+    for leaf in share_queues(facts, names):
         ratio = _am_ratio(facts, leaf)
         if ratio is None:
             said = f"the share of masters of {leaf.path} is unknown; {_no_scheduler_keys(facts)}"
-            return unknown(said, f"set {key}={AM_RATIO_MIN:g}")
+            return unknown(said, keys_fix({_am_key(leaf): f"{AM_RATIO_MIN:g}"}))
         share = MastersShare.of(leaf, ratio, facts.mode == "deadlines")
-        said = f"masters of {leaf.path} may use {share.masters_percent:g} % of the cluster"
+        said = f"masters of {leaf.path} may use {min(share.masters_percent, 100):g} % of the cluster"
         said += f"; yarnctl can preempt {share.preemptable_percent:g} %"
         if 0 < share.preemptable_percent <= share.masters_percent and ratio > AM_RATIO_MIN:
-            return warn(f"{said}, and masters can fill it", f"set {key}={share.fitting_ratio:g}")
+            wrong.append(f"{said}, and masters can fill it")
+            keys[_am_key(leaf)] = f"{share.fitting_ratio:g}"
         parts.append(said)
-    return ok("; ".join(parts))
+    return warn("; ".join(wrong), keys_fix(keys)) if wrong else ok("; ".join(parts))
 
 
 class MastersShare(NamedTuple):
@@ -300,6 +421,8 @@ def calculator(facts: Facts) -> CheckResult:
     """The daemon counts MiB and vcores. A scheduler that counts MiB only sees more free capacity."""
     key = "resource-calculator"
     value = facts.capacity(key)
+    if value is None and facts.counted is None:
+        value = facts.scheduler_key(key, "DefaultResourceCalculator")
     fix = (
         f"set {CAPACITY}{key}=org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
         " and restart the ResourceManager"
@@ -315,7 +438,7 @@ def calculator(facts: Facts) -> CheckResult:
 
 def locality_delay(facts: Facts) -> CheckResult:
     """While a map waits for its preferred node, research can take the freed containers in the same pass."""
-    delay = number_of(facts.capacity("node-locality-delay"))
+    delay = number_of(facts.scheduler_key("node-locality-delay", "40"))
     fix = f"set {CAPACITY}node-locality-delay=-1"
     if delay is None:
         return unknown(_no_scheduler_keys(facts), fix)
@@ -342,11 +465,14 @@ def own_preemption(facts: Facts) -> CheckResult:
     require_configuration(facts)
     if not _is_on(facts):
         return ok("off")
-    found = leaf_queues(facts, facts.preemptable_queues)
-    for leaf in found:
-        if leaf.queue.preemption_disabled is not True:
-            fix = f"set {CAPACITY}{leaf.path}.disable_preemption=true, or {MONITOR}=false (yarn-site.xml)"
-            return fail(f"on for {leaf.path}", fix)
+    paths = [
+        leaf.path
+        for leaf in leaf_queues(facts, facts.preemptable_queues)
+        if leaf.queue.preemption_disabled is not True
+    ]
+    if paths:
+        keys = keys_fix({f"{path}.disable_preemption": "true" for path in paths})
+        return fail(f"on for {', '.join(paths)}", f"{keys}; or set {MONITOR}=false (yarn-site.xml)")
     return ok("on, but disabled for the preemptable queues")
 
 
@@ -358,8 +484,8 @@ def intra_queue_preemption(facts: Facts) -> CheckResult:
     found = leaf_queues(
         facts, facts.preemptable_queues if facts.mode == "queues" else facts.preempting_queues
     )
-    for leaf in found:
-        if leaf.queue.intra_queue_preemption_disabled is not True:
-            key = f"{CAPACITY}{leaf.path}.intra-queue-preemption.disable_preemption"
-            return fail(f"on within {leaf.path}", f"set {key}=true, or {INTRA_QUEUE}=false (yarn-site.xml)")
+    paths = [leaf.path for leaf in found if leaf.queue.intra_queue_preemption_disabled is not True]
+    if paths:
+        keys = keys_fix({f"{path}.intra-queue-preemption.disable_preemption": "true" for path in paths})
+        return fail(f"on within {', '.join(paths)}", f"{keys}; or set {INTRA_QUEUE}=false (yarn-site.xml)")
     return ok("on, but disabled within the preemptable queues")

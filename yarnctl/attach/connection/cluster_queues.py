@@ -11,6 +11,7 @@ import logging
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, capped, resolved, spells
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.queue_naming import QueueProblem, QueuesUnread, QueuesVanished
+from yarnctl.journal.rendering import joined
 
 _LOG = logging.getLogger("yarnctl.attach")
 
@@ -54,13 +55,14 @@ class QueueNames:
         self.preemptable = frozenset(found.of(self.named.preemptable))
         if self.named.mode == "queues" and not (self.preempting and self.preemptable):
             missing = [name for name in self.named.all() if name not in found.paths]
-            _LOG.warning("preemption disabled: no leaf queue %s", ", ".join(missing))
+            _LOG.warning("preemption disabled: %s", joined((tree.no_leaf(missing),)))
 
     def _compare(self, tree: QueueTree, resolved: Resolved) -> None:
         gone = tuple(dict.fromkeys(path for path in resolved.paths.values() if path not in tree))
         for path in gone:
             if path not in self._vanished:
-                _LOG.warning("leaf queue %s was removed; no order is sent in it until it exists again", path)
+                message = "leaf queue %s was removed; no order is sent in it until it exists again: %s"
+                _LOG.warning(message, path, joined((tree.no_leaf((path,)),)))
         for path in self._vanished:
             if path not in gone:
                 _LOG.info("leaf queue %s exists again", path)

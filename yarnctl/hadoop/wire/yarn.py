@@ -326,6 +326,19 @@ class PartitionShares(msgspec.Struct, frozen=True):
     rows: tuple[PartitionShare, ...] = field(name="queueCapacitiesByPartition", default=())
 
 
+class QueueAcl(msgspec.Struct, frozen=True):
+    """One right in a queue, as in the queue's key: "users groups"."""
+
+    right: str = field(name="accessType", default="")
+    listed: str = field(name="accessControlList", default="")
+
+
+class QueueAcls(msgspec.Struct, frozen=True):
+    """``queueAcls`` of a queue."""
+
+    rows: tuple[QueueAcl, ...] = field(name="queueAcl", default=())
+
+
 class QueueInfo(msgspec.Struct, frozen=True):
     """GET /scheduler: one queue of the capacity scheduler, root included.
 
@@ -333,7 +346,9 @@ class QueueInfo(msgspec.Struct, frozen=True):
     version lacks them; shares are then the percentages of the whole cluster. ``user_limit_percent`` is
     minimum-user-limit-percent; ``ordering_policy`` ("": not shown) is that of a leaf's applications, or of a
     parent's children.
-    ``default_label`` is the label of a leaf's containers that ask for none.
+    ``default_label`` is the label of a leaf's containers that ask for none. ``capacity_percent`` and
+    ``capacity_max_percent`` are parts of the parent's; ``am_ratio`` is the part of a leaf that masters may
+    use; ``acls`` are shown from 3.3 on.
     """
 
     name: str = field(name="queueName")
@@ -361,12 +376,31 @@ class QueueInfo(msgspec.Struct, frozen=True):
     users: QueueUsers | None = None
     shares: PartitionShares | None = field(name="capacities", default=None)
     default_label: str | None = field(name="defaultNodeLabelExpression", default=None)
+    capacity_percent: float = field(name="capacity", default=0.0)
+    capacity_max_percent: float = field(name="maxCapacity", default=100.0)
+    weight: float = 0.0
+    mode: str = ""
+    is_absolute: bool = field(name="isAbsoluteResource", default=False)
+    am_ratio: float | None = field(name="configuredMaxAMResourceLimit", default=None)
+    parallel_max: int | None = field(name="maxParallelApps", default=None)
+    acls: QueueAcls | None = field(name="queueAcls", default=None)
     below: QueueList | None = field(name="queues", default=None)
 
     @property
     def children(self) -> tuple[QueueInfo, ...]:
         """The queues below this one; empty for a leaf."""
         return self.below.rows if self.below is not None else ()
+
+    @property
+    def unit(self) -> str:
+        """How its capacity is given: "percentage", "weight" or "absolute" (before 3.3: by a flag)."""
+        return self.mode or ("absolute" if self.is_absolute else "percentage")
+
+    @property
+    def administrators(self) -> str | None:
+        """The own list of who may administer it, "users groups"; None: not shown."""
+        rows = () if self.acls is None else self.acls.rows
+        return next((row.listed for row in rows if row.right == "ADMINISTER_QUEUE"), None)
 
     def pending(self) -> Resources:
         """The pending sum of its applications, over all partitions."""
@@ -393,6 +427,24 @@ class UserInfo(msgspec.Struct, frozen=True):
     """GET /userinfo: the user that the ResourceManager authenticates."""
 
     user: str = field(name="requestedUser")
+
+
+class SchedulerKind(msgspec.Struct, frozen=True):
+    """GET /scheduler: the type of any scheduler's answer, as in ``fairScheduler``."""
+
+    kind: str = field(name="type")
+
+
+class SubCluster(msgspec.Struct, frozen=True):
+    """One cluster of a federation."""
+
+    name: str = field(name="subClusterId")
+
+
+class FederationInfo(msgspec.Struct, frozen=True):
+    """GET /info of a Router (YARN-11445): the clusters of a federation."""
+
+    clusters: tuple[SubCluster, ...] = field(name="subCluster")
 
 
 class StateAnswer(msgspec.Struct, frozen=True):
@@ -448,8 +500,10 @@ class RemoteException(msgspec.Struct, frozen=True):
 
 
 CLUSTER_INFO = OneDecoder(ClusterInfo, "clusterInfo")
+FEDERATION = OneDecoder(FederationInfo, "federationClusterInfo")
 CLUSTER_METRICS = OneDecoder(ClusterMetrics, "clusterMetrics")
 SCHEDULER = OneDecoder(QueueInfo, "scheduler", "schedulerInfo")
+SCHEDULER_KIND = OneDecoder(SchedulerKind, "scheduler", "schedulerInfo")
 APPLICATIONS = ListDecoder(AppInfo, "apps", "app")
 TRACKED_APPLICATIONS = ListDecoder(TrackedApplication, "apps", "app")
 APPLICATION = OneDecoder(AppInfo, "app")
