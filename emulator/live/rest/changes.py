@@ -258,11 +258,7 @@ def move_application(manager: ResourceManager, app: Application, leaf: LeafQueue
         return
     asks = [(Ask(ask.priority, ask.memory_mib, ask.vcores, ask.off_switch), ask.count) for ask in app.asks]
     manager.scheduler.remove_application(app)
-    for queue, sign in ((source, -1), (leaf, 1)):
-        queue.used_mib += sign * app.used_mib
-        queue.used_vcores += sign * app.used_vcores
-        if queue.user_mib is not None:
-            queue.users[app.user] = queue.users.get(app.user, 0) + sign * app.used_mib
+    manager.scheduler.carry(app, source, leaf)
     app.queue = leaf
     manager.scheduler.add_application(app)
     for ask, count in asks:
