@@ -35,25 +35,25 @@ class TreeQueue:
     """A parent, or a leaf with its ``leaf``, and what is used at and below it, reserved included.
 
     ``chain``: the queue and its ancestors, root last. ``demanding``: its children with demand at or below
-    them. ``index`` orders the children of one parent as they are configured.
+    them.
     """
 
     def __init__(
         self,
         config: ParentConfig | QueueConfig,
         parent_queue: TreeQueue | None,
-        index: int,
         leaf: LeafQueue | None,
     ) -> None:
         self.config = config
         self.above = parent_queue
-        self.index = index
         self.leaf = leaf
         self.name = config.name
         self.chain: tuple[TreeQueue, ...] = (self,) if parent_queue is None else (self, *parent_queue.chain)
         self.demanding: list[TreeQueue] = []
         self.used_mib = self.used_vcores = 0
         self.guaranteed = self.maximum = Resources(0, 0)
+        self._total = Resources(0, 0)
+        self._guaranteed_share = 0.0
 
     @property
     def path(self) -> str:
@@ -85,6 +85,8 @@ class TreeQueue:
         least, most = self.config.capacity_ratio, self.config.maximum_ratio
         self.guaranteed = Resources(int(total_mib * least + 1e-6), int(total_vcores * least + 1e-6))
         self.maximum = Resources(int(total_mib * most + 1e-6), int(total_vcores * most + 1e-6))
+        self._total = Resources(total_mib, total_vcores)
+        self._guaranteed_share = self._dominant_share(*self.guaranteed)
         if self.leaf is not None:
             self.leaf.guaranteed = self.guaranteed
             self.leaf.maximum_mib, self.leaf.maximum_vcores = self.maximum
@@ -103,20 +105,29 @@ class TreeQueue:
                 return False
         return True
 
-    def ratio(self) -> float:
-        """Return used / guaranteed of the dominant resource; without a guarantee, any use is endless."""
-        least_mib, least_vcores = self.guaranteed
-        by_memory = self.used_mib / least_mib if least_mib else self.used_mib * 1e9
-        by_vcores = self.used_vcores / least_vcores if least_vcores else self.used_vcores * 1e9
-        return by_memory if by_memory > by_vcores else by_vcores
+    def _dominant_share(self, memory_mib: int, vcores: int) -> float:
+        total_mib, total_vcores = self._total
+        return max(
+            memory_mib / total_mib if total_mib else 0.0, vcores / total_vcores if total_vcores else 0.0
+        )
 
-    def place(self) -> tuple[float, ...]:
-        """Return the place among its siblings: equal ratios leave it to the larger guarantee.
+    def ratio(self) -> float:
+        """Return used / guaranteed, as ``usedCapacity`` shows it; a queue without a guarantee is served last.
+
+        It is the dominant share of the cluster that is used over the dominant share that is guaranteed. So a
+        guarantee whose vcores are cut off counts by its memory: 7 slots of 5.76 are 122 %, not 7 / 5.
+        """
+        used_share = self._dominant_share(self.used_mib, self.used_vcores)
+        # YARN compares numbers of 32 bits: shares that differ by less are equal.
+        return round(used_share / self._guaranteed_share, 6) if self._guaranteed_share else 1e9 + used_share
+
+    def place(self) -> tuple[float | str, ...]:
+        """Return the place among its siblings: of equal ratios the larger guarantee, then the name is first.
 
         Under ``priority-utilization`` a queue below its guarantee comes first, then the higher priority.
         """
         ratio = self.ratio()
-        place = (ratio, -self.guaranteed[0], self.index)
+        place = (ratio, -self.guaranteed[0], self.name)
         above = self.above
         if above is None or not isinstance(above.config, ParentConfig) or above.config.order == "utilization":
             return place
@@ -141,7 +152,7 @@ class TreeScheduler(CapacityScheduler):
 
     def _add(self, config: ParentConfig | QueueConfig, leaf: LeafQueue | None) -> None:
         above = self.nodes.get(config.name.rpartition(".")[0]) if config.name else None
-        self.nodes[config.name] = TreeQueue(config, above, len(self.nodes), leaf)
+        self.nodes[config.name] = TreeQueue(config, above, leaf)
 
     def resize(self, total_mib: int, total_vcores: int) -> None:
         """Set every queue's share of the cluster's size of now."""

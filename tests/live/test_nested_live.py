@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.cluster.entities import ParentConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import application_id
 from emulator.live.manager.manager_settings import ManagerSettings
@@ -75,6 +76,7 @@ class Nested:
             assert (view.used, view.guaranteed, view.maximum) == (
                 (node.used_mib, node.used_vcores), node.guaranteed, node.maximum,
             ), view.queue  # fmt: skip
+            assert isinstance(node.config, ParentConfig)
             assert view.order == node.config.order
             children = [each for each in nodes.values() if each.above is node]
             if view.order == "priority-utilization":
@@ -82,11 +84,11 @@ class Nested:
             assert view.fair == tuple(sorted(each.path for each in children if each.fair))
         leaves = {node.path: node for node in nodes.values() if node.leaf is not None}
         assert {view.queue for view in seen.queues} == set(leaves)
-        for view in seen.queues:
-            node = leaves[view.queue]
-            assert (view.used, view.guaranteed, view.maximum) == (
+        for leaf in seen.queues:
+            node = leaves[leaf.queue]
+            assert (leaf.used, leaf.guaranteed, leaf.maximum) == (
                 (node.used_mib, node.used_vcores), node.guaranteed, node.maximum,
-            ), view.queue  # fmt: skip
+            ), leaf.queue  # fmt: skip
         kept = {application_id(app): self.scheduler.kept_for(app) for app in self.scheduler.kept}
         assert list(seen.reserved.values()) == list(kept.values())
         return seen

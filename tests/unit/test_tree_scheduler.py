@@ -60,8 +60,9 @@ class Cluster:
             ),
         )
         self.rm = ResourceManager(leaves, self, parents)
-        self.scheduler = self.rm.scheduler
-        assert isinstance(self.scheduler, TreeScheduler)
+        scheduler = self.rm.scheduler
+        assert isinstance(scheduler, TreeScheduler)
+        self.scheduler: TreeScheduler = scheduler
         self.names: dict[int, str] = {}
         self.order: list[str] = []
         self.now_ms = 0

@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from emulator.cluster.entities import QueueConfig
+from emulator.cluster.entities import ParentConfig, QueueConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.rest.dialect import CONSTANT_FIELDS
@@ -161,7 +161,8 @@ class SchedulerConfiguration:
             found = queues_of_keys("scheduler-conf", keys)
         except BadInput as error:
             raise bad(str(error)) from None
-        configs = {config.name: config for config in (*found.parents, *found.leaves)}
+        configs = dict[str, ParentConfig | QueueConfig]()
+        configs |= {each.name: each for each in found.parents} | {each.name: each for each in found.leaves}
         if list(configs) != list(scheduler.nodes):
             raise bad("the emulator does not add, remove or reorder queues while it runs")
         self._manager.now_ms()
@@ -186,8 +187,8 @@ class SchedulerConfiguration:
 def _keys(manager: LiveResourceManager) -> dict[str, str]:
     if manager.settings.keys:
         general = ("resource-calculator", "node-locality-delay")
-        always = {f"{PREFIX}{key}": CONSTANT_FIELDS["schedulerKeys"][key] for key in general}
-        return always | manager.settings.keys
+        always: dict[str, str] = {f"{PREFIX}{key}": CONSTANT_FIELDS["schedulerKeys"][key] for key in general}
+        return {**always, **manager.settings.keys}
     configs = [queue.config for queue in manager.actor.scheduler.queues.values()]
     keys = CONSTANT_FIELDS["schedulerKeys"] | {
         "maximum-am-resource-percent": f"{max((config.am_ratio for config in configs), default=0.1):g}",
