@@ -28,7 +28,7 @@ def parent_views(scheduler: TreeScheduler) -> tuple[ParentView, ...]:
     )
 
 
-def _view(queue: TreeQueue, children: list[TreeQueue], reserved: Resources) -> ParentView:
+def _view(queue: TreeQueue, children: list[TreeQueue], kept_resources: Resources) -> ParentView:
     assert isinstance(queue.config, ParentConfig)
     by_priority = queue.config.order == "priority-utilization"
     return ParentView(
@@ -36,7 +36,7 @@ def _view(queue: TreeQueue, children: list[TreeQueue], reserved: Resources) -> P
         guaranteed=queue.guaranteed,
         maximum=queue.maximum,
         used=Resources(queue.used_mib, queue.used_vcores),
-        reserved=reserved,
+        reserved=kept_resources,
         order=queue.config.order,
         priorities={each.name: each.priority for each in children if each.priority} if by_priority else {},
         fair=tuple(sorted(each.name for each in children if each.fair)),

@@ -19,7 +19,7 @@ def test_containers_of_one_size_go_to_the_application_that_is_foreseen():
 
 
 def test_containers_of_several_sizes_differ_where_a_node_is_reserved():
-    """The forecast does not fill a reservation on its node, and does not know which node sends a heartbeat."""
+    """The forecast does not fill a reservation on its node, and cannot know the order of heartbeats."""
     counts = Counter[str]()
     for seed in range(TREES):
         compare(seed, (1, 2, 3), counts)

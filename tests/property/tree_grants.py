@@ -1,8 +1,8 @@
 """Random trees of queues: who gets a freed container, by yarnctl's forecast and by the emulator's scheduler.
 
 Law: the two share no code; both stand on docs/facts/hadoop.md, section 5. A state is one that the emulator's
-scheduler has come to by itself. Then one container is freed, or an application asks; the forecast is made from
-the snapshot of that instant, and the nodes have heartbeats until nothing changes any more.
+scheduler has come to by itself. Then one container is freed, or an application asks. The forecast is made
+from the snapshot of that instant; then the nodes have heartbeats until nothing changes any more.
 
 ``python -m tests.property.tree_grants STATES`` prints the counts, and each difference.
 """
