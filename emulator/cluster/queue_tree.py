@@ -236,14 +236,20 @@ class TreeScheduler(CapacityScheduler):
             if leaf.user_mib is not None and self._over_user_limit(app):
                 continue
             ask = app.asks[0]
-            own_mib, own_vcores = self.kept_for(app)
-            if not queue.has_room(ask.memory_mib - own_mib, ask.vcores - own_vcores):
+            if not self.within_headroom(app):
                 return None
             if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
                 return app, ask
             if queue.has_room(ask.memory_mib, ask.vcores) and self._reserve(app, ask, node):
                 return None
         return None
+
+    def within_headroom(self, app: Application) -> bool:
+        """Return whether an application's first request is within the headroom."""
+        ask = app.asks[0]
+        own_mib, own_vcores = self.kept_for(app)
+        queue = self.nodes[app.queue.name]
+        return queue.has_room(ask.memory_mib - own_mib, ask.vcores - own_vcores)
 
     def kept_for(self, app: Application) -> Resources:
         """Return what is reserved for an application."""

@@ -81,6 +81,12 @@ class SchedulerFile(NamedTuple):
     parents: tuple[ParentConfig, ...]
     keys: Mapping[str, str]
 
+    def leaf(self, name: str) -> TreeLeafConfig | None:
+        """Return the leaf with a path, or with a last part that no other has; None: there is none."""
+        by_name = {leaf.name: leaf for leaf in self.leaves}
+        path = leaf_of(name, by_name)
+        return None if path is None else by_name[path]
+
 
 def read_scheduler_file(path: Path) -> SchedulerFile:
     """Return the queues of a capacity-scheduler.xml. Raises BadInput that names each key it cannot use."""
