@@ -280,3 +280,28 @@ def test_a_user_is_given_one_container_beyond_the_limit_and_then_passed_over(lim
         found.submit(view)
     found.serve()
     assert found.order == ["mine"] * (until - held) + ["other"]
+
+
+# --- ratios -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("used", "name", "percent"),
+    [
+        ({"mkt": 1}, "mkt", 14),
+        ({"res": 11}, "res", 153),
+        ({"eng.lab": 12}, "eng", 125),
+        ({"eng.prod": 7}, "eng.prod", 122),  # of 2949 MiB and 5 vcores: not 7 / 5
+        ({"eng.lab": 1}, "eng.lab", 26),
+        ({"res": 9}, "res", 125),
+        ({"mkt": 6}, "mkt", 83),
+    ],
+)
+def test_a_ratio_is_the_dominant_share_used_over_the_one_guaranteed(used, name, percent):
+    """As ``usedCapacity`` was shown with slots of 512 MiB and 1 vcore, whose guarantees are cut off."""
+    found = Cluster({}, free={})
+    scheduler = found.scheduler
+    scheduler.resize(12288, 24)
+    for leaf, slots_used in used.items():
+        scheduler.nodes[leaf].count(512 * slots_used, slots_used)
+    assert round(100 * scheduler.nodes[name].ratio()) == percent
