@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from emulator.scenario import TIMINGS, Scenario, check, prepare
+from emulator.scenario.checking import FILE_SCHEMES
 from emulator.virtual.schemes import SCHEMES
 from yarnctl.amounts import part_of, span_ms_of
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
@@ -89,7 +91,7 @@ def repeated(context: click.Context) -> str:
     words = ["yarn-emulator", context.info_name or ""]
     for parameter in context.command.params:
         name = parameter.name or ""
-        if name in PLACES or context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+        if name in PLACES or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
             continue
         words += [*parameter.opts[:1], str(context.params[name])]
     return shlex.join(words)
@@ -157,6 +159,25 @@ def repeated(context: click.Context) -> str:
     "--am-ratio", default=0.5, show_default=True, metavar="X", help="Part of a queue that masters may use."
 )
 @click.option(
+    "--scheduler-xml",
+    metavar="FILE",
+    help="Read the queues from a capacity-scheduler.xml. Schemes: soft-cap, kill, natjam, mix.",
+)
+@click.option(
+    "--production-queue",
+    default="production",
+    show_default=True,
+    metavar="NAME",
+    help="Leaf of --scheduler-xml for production.",
+)
+@click.option(
+    "--research-queue",
+    default="research",
+    show_default=True,
+    metavar="NAME",
+    help="Leaf of --scheduler-xml for research.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep results, journals and report in DIR."
 )
 @click.option("--no-journal", is_flag=True, help="Write no journals into DIR.")
@@ -181,6 +202,9 @@ def command(
     profile: str,
     timing: str,
     am_ratio: float,
+    scheduler_xml: str | None,
+    production_queue: str,
+    research_queue: str,
     out: Path | None,
     no_journal: bool,
     workers: int | None,
@@ -196,6 +220,8 @@ def command(
     from emulator.experiments.showing import print_outcome, run_shown
 
     names = schemes_of(schemes)
+    if scheduler_xml is not None and context.get_parameter_source("schemes") is ParameterSource.DEFAULT:
+        names = FILE_SCHEMES
     lost_ratio = MAY_LOSE if "mix" in names else 0.0
     scenario = Scenario(
         nodes=nodes,
@@ -212,6 +238,9 @@ def command(
         timing=timing,
         am_ratio=am_ratio,
         seed=seed,
+        scheduler_xml=scheduler_xml,
+        production_queue=production_queue,
+        research_queue=research_queue,
         may_lose=lost_ratio if may_lose is None else part_of("--may-lose", may_lose),
         room_within_ms=None if room_within is None else span_ms_of("--room-within", room_within),
     )

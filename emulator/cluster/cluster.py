@@ -22,6 +22,7 @@ from emulator.cluster.entities import (
     Ask,
     Container,
     Node,
+    ParentConfig,
     QueueConfig,
 )
 from emulator.cluster.executors.spark_master import SparkMaster
@@ -133,12 +134,13 @@ class Cluster:
         timing: Timing,
         seed: int,
         faults: tuple[Fault, ...] = (),
+        parents: tuple[ParentConfig, ...] = (),
     ) -> None:
         self.kernel = Kernel()
         self.timing = timing
         self.seed = seed
         self.jobs = jobs
-        self.rm = ResourceManager(queues, self)
+        self.rm = ResourceManager(queues, self, parents)
         self.suspension = Suspension(self)
         self.masters: list[AppMaster] = []
         self.linger_ms = 0

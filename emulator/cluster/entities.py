@@ -8,7 +8,7 @@ changes the sums (free room, what queues, users and applications hold).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -27,7 +27,7 @@ NEVER = 1 << 62
 
 
 class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One leaf under root, as ``capacity-scheduler.xml`` has it; ratios in 0..1 of the cluster.
+    """One leaf, as ``capacity-scheduler.xml`` has it; ratios in 0..1 of the cluster.
 
     ``user_limit_factor`` None: one user may take all of ``maximum_ratio``.
     """
@@ -38,6 +38,28 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     am_ratio: float = 1.0
     user_limit_factor: float | None = None
     preempting: bool = False
+
+
+class TreeLeafConfig(QueueConfig, frozen=True, kw_only=True):
+    """A leaf anywhere in a tree; ``name`` is its path below root, ratios are still of the cluster.
+
+    ``fair``: the application that uses the least memory is served first. ``stopped``: it takes no new ones.
+    """
+
+    priority: int = 0
+    fair: bool = False
+    stopped: bool = False
+
+
+class ParentConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A parent queue; ``name`` is its path below root, "" for root. ``order`` is that of its children."""
+
+    name: str = ""
+    capacity_ratio: float = 1.0
+    maximum_ratio: float = 1.0
+    order: Literal["utilization", "priority-utilization"] = "utilization"
+    priority: int = 0
+    stopped: bool = False
 
 
 @dataclass(slots=True, eq=False, repr=False)

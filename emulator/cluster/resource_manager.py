@@ -20,8 +20,10 @@ from emulator.cluster.entities import (
     Ask,
     Container,
     Node,
+    ParentConfig,
     QueueConfig,
 )
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.scheduler import CapacityScheduler
 from yarnctl.deciding.model import ApplicationEnded, ContainerEnded, ContainerGranted, Fact
 from yarnctl.units import Resources
@@ -38,10 +40,12 @@ class MessageHost(Protocol):
 
 
 class ResourceManager:
-    """Nodes and applications around one capacity scheduler."""
+    """Nodes and applications around one capacity scheduler: of a tree if there are ``parents``."""
 
-    def __init__(self, queues: tuple[QueueConfig, ...], host: MessageHost) -> None:
-        self.scheduler = CapacityScheduler(queues)
+    def __init__(
+        self, queues: tuple[QueueConfig, ...], host: MessageHost, parents: tuple[ParentConfig, ...] = ()
+    ) -> None:
+        self.scheduler = TreeScheduler(queues, parents) if parents else CapacityScheduler(queues)
         self.host = host
         self.nodes: list[Node] = []
         self.applications: dict[int, Application] = {}

@@ -6,6 +6,8 @@ by request priority. One off-switch container per node heartbeat (facts, natjam 
 break a maximum, a user limit or the share of masters is passed over. An ask that does not fit reserves the
 node, so that small containers cannot starve a large one.
 
+That is one level of queues; :mod:`emulator.cluster.queue_tree` has trees.
+
 The scheduler owns the sums (free room; usage of queues, users and applications) and nothing else does.
 """
 
@@ -241,6 +243,14 @@ class CapacityScheduler:
             self.unreserve(node)
             return app, ask
         return None
+
+    def carry(self, app: Application, from_queue: LeafQueue, to_queue: LeafQueue) -> None:
+        """Count what an application holds in another queue; its asks are withdrawn."""
+        for queue, sign in ((from_queue, -1), (to_queue, 1)):
+            queue.used_mib += sign * app.used_mib
+            queue.used_vcores += sign * app.used_vcores
+            if queue.user_mib is not None:
+                queue.users[app.user] = queue.users.get(app.user, 0) + sign * app.used_mib
 
     def free(self, container: Container, now_ms: int) -> None:
         """A container is over: take back what it held."""

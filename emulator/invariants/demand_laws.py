@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from emulator.cluster.entities import ENDED, GRANTED, Application, LeafQueue, NodeReservation
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.invariants.watched_run import RunWatch, Stories, name_of
 
 
@@ -63,9 +64,13 @@ def free_room_is_offered(watch: RunWatch) -> Stories:
     if watch.cluster.sweep.under_way:
         return
     now_ms = watch.kernel.now_ms
+    tree = watch.scheduler if isinstance(watch.scheduler, TreeScheduler) else None
     for queue in watch.scheduler.demanding:
         for app in queue.demand:
             ask = app.asks[0]
+            over_user_limit = queue.user_mib is not None and queue.users.get(app.user, 0) > queue.user_mib
+            if tree is not None and not over_user_limit and not tree.within_headroom(app):
+                break
             if _over_limits(queue, app, ask.memory_mib, ask.vcores):
                 continue
             for _, index in watch.rm.open_nodes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.invariants.watched_run import RunWatch, Stories
 
 
@@ -16,6 +17,23 @@ def queue_is_its_containers(watch: RunWatch) -> Stories:
     for name, queue in watch.scheduler.queues.items():
         if sums[name] != [queue.used_mib, queue.used_vcores]:
             yield f"{name} uses {queue.used_mib}, {queue.used_vcores}; holds {sums[name]}"
+
+
+def parent_is_its_queues(watch: RunWatch) -> Stories:
+    """In a tree, what a queue uses is what the containers and reservations at and below it hold."""
+    if not isinstance(watch.scheduler, TreeScheduler):
+        return
+    sums: Counter[str] = Counter()
+    for queue in watch.scheduler.nodes.values():
+        if queue.leaf is not None:
+            kept = [
+                watch.scheduler.kept_for(app)[0] for app in watch.scheduler.kept if app.queue is queue.leaf
+            ]
+            for above in queue.chain:
+                sums[above.name] += queue.leaf.used_mib + sum(kept)
+    for queue in watch.scheduler.nodes.values():
+        if queue.used_mib != sums[queue.name]:
+            yield f"{queue.path} uses {queue.used_mib} MiB; below it are {sums[queue.name]}"
 
 
 def application_is_its_containers(watch: RunWatch) -> Stories:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from emulator.cluster.faults import NodeSlow
 from emulator.scenario.record import (
@@ -24,6 +25,7 @@ from emulator.scenario.record import (
     Tuning,
     Where,
 )
+from emulator.scenario.scheduler_file import read_scheduler_file
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.spec import parse_spec
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
@@ -56,6 +58,7 @@ def check(scenario: Scenario, where: Where) -> None:
     _check_ratios(scenario, where)
     _check_tuning(scenario.tuning, where)
     _check_faults(scenario, where)
+    _check_file(scenario, where)
     check_queues(scenario, where)
     check_workloads(scenario, where)
 
@@ -161,8 +164,46 @@ def known(where: Where, field: str, value: str, names: Mapping[str, object]) -> 
         raise BadInput(where(field), f"unknown: {value[:40]!r}", f"use one of {', '.join(names)}")
 
 
+FILE_SCHEMES = ("soft-cap", "kill", "natjam", "mix")
+"""What runs on the queues of a file: other schemes set shares of their own, or know one level of queues."""
+
+
+def _check_file(scenario: Scenario, where: Where) -> None:
+    """Raise BadInput for a scheduler file that cannot be used, or for a field that it would override."""
+    plain = Scenario(nodes=1)
+    if scenario.scheduler_xml is None:
+        for field in ("production_queue", "research_queue"):
+            if getattr(scenario, field) != getattr(plain, field):
+                raise BadInput(where(field), "has no effect without scheduler_xml", "remove it")
+        return
+    for field in ("shares", "caps", "am_ratio", "queues", "mode"):
+        if getattr(scenario, field) != getattr(plain, field):
+            raise BadInput(where(field), "is set by scheduler_xml", "remove one of them")
+    for name in scenario.schemes:
+        if name not in FILE_SCHEMES:
+            problem = f"{name} does not run on the queues of a scheduler_xml"
+            raise BadInput(where("schemes"), problem, f"use some of {', '.join(FILE_SCHEMES)}")
+    for field in ("production_queue", "research_queue"):
+        require_leaf(scenario, getattr(scenario, field), where(field))
+
+
+def require_leaf(scenario: Scenario, name: str, place: str) -> str:
+    """Return the path of a leaf of the scheduler file that takes applications. Raises BadInput."""
+    file = read_scheduler_file(Path(scenario.scheduler_xml or ""))
+    leaf = file.leaf(name)
+    if leaf is None:
+        remedy = f"use one of {', '.join(each.name for each in file.leaves)}"
+        raise BadInput(place, f"{name[:60]!r} names no leaf queue of scheduler_xml, or several", remedy)
+    if leaf.stopped:
+        raise BadInput(place, f"the queue {leaf.name} is STOPPED", "start it, or use another")
+    return leaf.name
+
+
 def names_of(scenario: Scenario) -> dict[str, None]:
     """Return the names of all queues of a scenario."""
+    if scenario.scheduler_xml is not None:
+        paths = [leaf.name for leaf in read_scheduler_file(Path(scenario.scheduler_xml)).leaves]
+        return dict.fromkeys([*paths, *(path.rpartition(".")[2] for path in paths)])
     return dict.fromkeys((*OWN, *(entry.name for entry in scenario.queues)))
 
 
@@ -244,7 +285,10 @@ def check_workloads(scenario: Scenario, where: Where) -> None:
             if scenario.mode == "deadlines":
                 problem = "under mode deadlines there is one queue for all"
                 raise BadInput(where(f"{place}.queue"), problem, "remove it")
-            known(where, f"{place}.queue", entry.queue, names_of(scenario))
+            if scenario.scheduler_xml is not None:
+                require_leaf(scenario, entry.queue, where(f"{place}.queue"))
+            else:
+                known(where, f"{place}.queue", entry.queue, names_of(scenario))
         within(where, f"{place}.users", len(entry.users), 0, MAX_USERS)
         for user in entry.users:
             if not is_name(user):

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from emulator.cluster.entities import QueueConfig
-from emulator.scenario.checking import OWN, check_fault_jobs, names_of
+from emulator.scenario.checking import OWN, check_fault_jobs, names_of, require_leaf
 from emulator.scenario.record import TIMINGS, Prepared, Scenario, Where
+from emulator.scenario.scheduler_file import SchedulerFile, read_scheduler_file
 from emulator.virtual.schemes import SCHEMES, LeafLimits
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import Loaded, load, merge, with_load
@@ -36,6 +38,8 @@ def prepare(scenario: Scenario, where: Where = "scenario, field {}".format) -> P
     if more:
         together = [*merged, *(job for one in more for job in one.jobs)]
         merged = tuple(sorted(together, key=lambda job: (job.submitted_at_ms, job.name)))
+    if scenario.scheduler_xml is not None:
+        merged = _in_leaves(scenario, merged)
     check_fault_jobs(scenario, merged, where)
     require_room(scenario, merged)
     return Prepared(
@@ -45,6 +49,26 @@ def prepare(scenario: Scenario, where: Where = "scenario, field {}".format) -> P
         tuple(one.source for one in (*loaded, *more) if one.source),
         identity(scenario, merged),
     )
+
+
+def _in_leaves(scenario: Scenario, found: Sequence[Job]) -> tuple[Job, ...]:
+    """Return the jobs, each with the path of its leaf in the scheduler file."""
+    own = {"production": scenario.production_queue, "research": scenario.research_queue}
+    paths: dict[str, str] = {}
+    placed = []
+    for job in found:
+        name = job.queue or own[job.job_class]
+        if name not in paths:
+            paths[name] = require_leaf(scenario, name, f"job {job.name}, queue")
+        placed.append(msgspec.structs.replace(job, queue=paths[name]))
+    return tuple(placed)
+
+
+def scheduler_file(scenario: Scenario) -> SchedulerFile:
+    """Return the queues of a scenario's scheduler file; none without one."""
+    if scenario.scheduler_xml is None:
+        return SchedulerFile((), (), {})
+    return read_scheduler_file(Path(scenario.scheduler_xml))
 
 
 def jobs(scenario: Scenario) -> tuple[Job, ...]:
@@ -143,6 +167,12 @@ def settings(scenario: Scenario) -> Settings:
     """Return the controller's settings: the profile, the policies, and what is tuned."""
     tuned = {name: getattr(scenario.tuning, name) for name in scenario.tuning.__struct_fields__}
     profile = PROFILES[scenario.profile]
+    if scenario.scheduler_xml is not None:
+        profile = msgspec.structs.replace(
+            profile,
+            preempting_queues=(require_leaf(scenario, scenario.production_queue, "production_queue"),),
+            preemptable_queues=(require_leaf(scenario, scenario.research_queue, "research_queue"),),
+        )
     return msgspec.structs.replace(
         profile,
         preempting_queues=profile.preempting_queues + with_role(scenario, "preempting"),
@@ -159,7 +189,10 @@ def setup(scenario: Scenario) -> Setup:
     """Return what stays the same between the schemes."""
     from emulator.virtual.run import Setup
 
+    file = scheduler_file(scenario)
     return Setup(
+        leaves=file.leaves,
+        parents=file.parents,
         nodes=scenario.nodes,
         node_size=node_size(scenario),
         timing=TIMINGS[scenario.timing],
@@ -246,6 +279,9 @@ def identity(scenario: Scenario, jobs: tuple[Job, ...]) -> str:
     }
     if scenario.queues:  # only then: what was hashed before there were queues keeps its identity
         decides["queues"] = (more_queues(scenario), limits(scenario))
+    if scenario.scheduler_xml is not None:
+        file = scheduler_file(scenario)
+        decides["scheduler_xml"] = (file.leaves, file.parents)
     if scenario.may_lose or scenario.room_within_ms is not None:
         decides["mix"] = (scenario.may_lose, scenario.room_within_ms)
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()

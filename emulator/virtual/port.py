@@ -10,11 +10,21 @@ from operator import attrgetter
 
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.cluster import Cluster
-from emulator.cluster.entities import MAP, REDUCE, RUNNING, Application, Container, NodeReservation
+from emulator.cluster.entities import (
+    MAP,
+    REDUCE,
+    RUNNING,
+    Application,
+    Container,
+    LeafQueue,
+    NodeReservation,
+)
 from emulator.cluster.executors.spark_master import SparkMaster
+from emulator.cluster.queue_tree import TreeQueue, TreeScheduler
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id, node_id
 from emulator.cluster.task import checkpointable, keys_done, remaining_ms
 from emulator.virtual.spark_view import executor_views, obey
+from emulator.virtual.tree_views import parent_views, reserved_by_application
 from yarnctl.deciding import model
 from yarnctl.deciding.foresight import Prediction, first_wave
 from yarnctl.deciding.held_windows import HeldWindows
@@ -146,18 +156,24 @@ class VirtualPort:
             applications=self._prediction.predict(self._views(now_ms), now_ms),
             free_by_node=free,
             reserved_by_node=reserved,
+            parents=parent_views(rm.scheduler) if isinstance(rm.scheduler, TreeScheduler) else (),
+            reserved=reserved_by_application(rm.scheduler) if isinstance(rm.scheduler, TreeScheduler) else {},
         )
 
     def _queues(self) -> tuple[model.QueueView, ...]:
         views = []
-        for queue in self.cluster.rm.scheduler.queues.values():
-            vcores = self.cluster.rm.total.vcores
+        scheduler, vcores = self.cluster.rm.scheduler, self.cluster.rm.total.vcores
+        for queue in scheduler.queues.values():
+            # In a tree, reserved counts as used.
+            used: LeafQueue | TreeQueue = queue
+            if isinstance(scheduler, TreeScheduler):
+                used = scheduler.nodes[queue.name]
             views.append(
                 model.QueueView(
                     queue=queue.name,
                     guaranteed=queue.guaranteed,
                     maximum=Resources(queue.maximum_mib, queue.maximum_vcores),
-                    used=Resources(queue.used_mib, queue.used_vcores),
+                    used=Resources(used.used_mib, used.used_vcores),
                     user_limit=None if queue.user_mib is None else Resources(queue.user_mib, vcores),
                     am_limit=Resources(queue.am_mib, vcores),
                     am_used=Resources(queue.am_used_mib, 0),

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import msgspec
 
 from emulator.cluster.cluster import Cluster
-from emulator.cluster.entities import QueueConfig
+from emulator.cluster.entities import ParentConfig, QueueConfig
 from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.cluster.faults import Fault
 from emulator.cluster.preemption import CapacityPreemption
@@ -74,6 +74,7 @@ def cluster_of(
     timing: Timing,
     seed: int,
     faults: tuple[Fault, ...] = (),
+    parents: tuple[ParentConfig, ...] = (),
 ) -> Cluster:
     """Return the cluster of that kind of timing; raise BadInput for a Spark job in a variant."""
     sparks = [job.name for job in jobs if job.spark]
@@ -87,6 +88,7 @@ def cluster_of(
         timing=timing,
         seed=seed,
         faults=faults,
+        parents=parents,
     )
 
 
@@ -142,7 +144,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     ``lower``: with ``--cap-queue``; ``ahead_max``: with ``--predicted-demand`` so many. Of a mix:
     ``may_lose_ratio`` of the preemptable queues' container time, and how soon a lever must give room (None:
-    as soon as a suspension does).
+    as soon as a suspension does). ``leaves`` and ``parents``: a tree, in the place of all other queues.
     """
 
     nodes: int
@@ -161,6 +163,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     ahead_max: int = 0
     may_lose_ratio: float = 0.0
     room_within_ms: int | None = None
+    leaves: tuple[QueueConfig, ...] = ()
+    parents: tuple[ParentConfig, ...] = ()
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -228,6 +232,8 @@ class Run:
                 msgspec.structs.replace(queues[0], name="default", capacity_ratio=1.0, maximum_ratio=1.0),
             )
         queues += setup.more_queues
+        if setup.parents:
+            queues = setup.leaves
         self.cluster = cluster_of(
             nodes=setup.nodes,
             node_size=setup.node_size,
@@ -236,6 +242,7 @@ class Run:
             timing=setup.timing,
             seed=setup.seed,
             faults=setup.faults,
+            parents=setup.parents,
         )
         self.samples: list[MemorySample] = []
         self.sample_ms = sample_ms

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator.live.manager.manager_settings import queues_of_file, queues_of_text
+from emulator.live.manager.manager_settings import queues_of_text
 from emulator.live.wire.http_server import bind
+from emulator.scenario.scheduler_file import read_scheduler_file
 from tests import http_client
 from yarnctl.errors import BadInput
 
@@ -67,11 +68,12 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path):
 
 
 def test_the_ready_configuration_is_read():
-    production, research = queues_of_file(DUAL)
+    (production, research), (root,), _ = read_scheduler_file(DUAL)
+    assert (root.order, production.priority, research.priority) == ("priority-utilization", 10, 0)
     assert (production.name, production.capacity_ratio, production.preempting) == ("production", 0.95, True)
     assert (research.name, research.capacity_ratio, research.preempting) == ("research", 0.05, False)
     assert (production.am_ratio, production.user_limit_factor, research.user_limit_factor) == (0.5, 2.0, 40.0)
-    (default,) = queues_of_file(ROOT / "hadoop-conf/deadline/capacity-scheduler.xml")
+    (default,) = read_scheduler_file(ROOT / "hadoop-conf/deadline/capacity-scheduler.xml").leaves
     assert default.name == "default"
 
 
@@ -89,9 +91,10 @@ def test_queues_that_cannot_be(text, why):
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [("production,research", "", "names no queue"), ("production,research", "production", "add up to 95"),
-     ("production,research", "production,research,third", "not a number"), (">95<", ">x<", "not a number"),
-     ("<configuration>", "<configuration", "is not XML"),
-     ("<configuration>", "<!DOCTYPE x><configuration>", "document type")],
+     ("production,research", "production,research,third", "'' is not a number"),
+     (">95<", ">x<", "not a number"),
+     ("<configuration>", "<configuration", "invalid XML"),
+     ("<configuration>", "<!DOCTYPE x><configuration>", "document types")],
 )  # fmt: skip
 def test_a_file_that_cannot_be_used_is_named(tmp_path, old, new, why):
     text = DUAL.read_text()
@@ -99,5 +102,5 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, old, new, why):
     path = tmp_path / "capacity-scheduler.xml"
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(BadInput, match=why) as caught:
-        queues_of_file(path)
+        read_scheduler_file(path)
     assert str(path) in str(caught.value)

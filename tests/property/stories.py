@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from emulator.cluster.entities import QueueConfig
+from emulator.cluster.entities import ParentConfig, QueueConfig, TreeLeafConfig
 from emulator.cluster.faults import Fault, MasterDead, NodeLost
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.invariants import RunWatch, check_all
@@ -51,6 +51,26 @@ def natjam() -> Run:
     """Two research jobs fill three nodes; a production job takes containers from them, twice."""
     setup = three_nodes()
     jobs = (*RESEARCH, PRODUCTION, job("q", "production", 24_000, 0, 4))
+    return Run(setup, jobs, SCHEMES["natjam"], MemoryJournal())
+
+
+def nested() -> Run:
+    """The same below a parent that a third queue stands beside."""
+    leaves = tuple(
+        TreeLeafConfig(name=name, capacity_ratio=share, am_ratio=0.5)
+        for name, share in (("all.production", 0.72), ("all.research", 0.08), ("other", 0.2))
+    )
+    settings = msgspec.structs.replace(
+        DEFAULT,
+        cost_guard=False,
+        settle_ms=0,
+        preempting_queues=("all.production",),
+        preemptable_queues=("all.research",),
+    )
+    parents = (ParentConfig(), ParentConfig(name="all", capacity_ratio=0.8))
+    setup = msgspec.structs.replace(three_nodes(leaves=leaves, parents=parents), settings=settings)
+    jobs = (*RESEARCH, PRODUCTION, job("q", "production", 24_000, 0, 4))
+    jobs = tuple(msgspec.structs.replace(each, queue=f"all.{each.job_class}") for each in jobs)
     return Run(setup, jobs, SCHEMES["natjam"], MemoryJournal())
 
 
@@ -108,7 +128,7 @@ def faulty() -> Meddled:
 
 
 STORIES: dict[str, Callable[[], Stage]] = {
-    story.__name__: story for story in (natjam, mix, sparks, meddled, limited, capped, faulty)
+    story.__name__: story for story in (natjam, nested, mix, sparks, meddled, limited, capped, faulty)
 }
 
 

@@ -31,6 +31,7 @@ from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.cluster.executors.spark_stages import TaskRun
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.pending_tasks import PendingTasks
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import container_id
 from emulator.cluster.scheduler import CapacityScheduler
 from emulator.cluster.suspension import Suspension
@@ -78,6 +79,11 @@ def first(**wanted: Any) -> Callable[[RunWatch], Container | None]:
 
 def queue(watch: RunWatch) -> Any:
     return watch.scheduler.queues["research"]
+
+
+def parent(watch: RunWatch) -> Any:
+    assert isinstance(watch.scheduler, TreeScheduler)
+    return watch.scheduler.nodes["all"]
 
 
 def app(watch: RunWatch) -> Any:
@@ -254,6 +260,7 @@ FIELDS: dict[str, tuple[str, Corruption]] = {
         lambda w: set_on(off_beat, "granted_at_ms", lambda _: w.kernel.now_ms)(w),
     ),
     "queue-is-its-containers": ("natjam", set_on(queue, "used_mib", more(1))),
+    "parent-is-its-queues": ("nested", set_on(parent, "used_mib", more(1))),
     "application-is-its-containers": ("natjam", set_on(app, "containers", more(1))),
     "user-is-its-applications": ("limited", user_holds_more),
     "asks-are-in-order": ("natjam", set_on(asking, "count", lambda _: 0)),

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import msgspec
 
 from emulator.cluster.entities import RUNNING, Application, Ask, Container
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.held_containers import HeldContainers
 from emulator.live.manager.manager_settings import QUEUES, ManagerSettings
 from emulator.live.manager.node_tracker import NodeTracker
@@ -33,6 +34,7 @@ from emulator.live.manager.state import (
 )
 from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
+from emulator.scenario.scheduler_file import leaf_of
 from yarnctl.units import Resources, fits
 
 
@@ -274,7 +276,13 @@ class LiveResourceManager:
         if known is not None:
             return known
         number = self.register.number_of(submission.application)
-        queue = self.actor.scheduler.queues.get(submission.queue.removeprefix("root."))
+        scheduler = self.actor.scheduler
+        queue = scheduler.queues.get(leaf_of(submission.queue, scheduler.queues) or "")
+        if queue is not None and isinstance(scheduler, TreeScheduler) and scheduler.nodes[queue.name].stopped:
+            raise RequestRefused(
+                f"Application {submission.application} submitted by user {submission.user}"
+                f" to a queue that is STOPPED: root.{queue.name}"
+            )
         if queue is None:
             raise RequestRefused(
                 f"Application {submission.application} submitted by user {submission.user}"

@@ -234,7 +234,7 @@ class ManagerState:
         self.driver = driver
         self.settings = settings
         self.epoch = epoch
-        self.actor = ResourceManager(settings.queues, host)
+        self.actor = ResourceManager(settings.queues, host, settings.parents)
         self.register = Register(epoch, settings.finished_kept)
         self.nodes: dict[str, NodeRecord] = {}
         self.lost: dict[str, NodeRecord] = {}

@@ -12,13 +12,14 @@ import msgspec
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3
-from emulator.live.manager.manager_settings import queues_of_file, queues_of_text
+from emulator.live.manager.manager_settings import queues_of_text
 from emulator.live.manager.service import QUEUES, LiveResourceManager, ManagerSettings
 from emulator.live.rest.dialect import Version
 from emulator.live.rest.site import ManagerSite
 from emulator.live.store.webhdfs_server import Faults, WebHdfsServer
 from emulator.live.wire.http_server import bind, name_in, serve, url_of
 from emulator.live.wire.real_time_driver import RealTimeDriver
+from emulator.scenario.scheduler_file import read_scheduler_file
 from yarnctl.errors import BadInput
 
 SUPERUSER = "yarnctl"
@@ -48,15 +49,14 @@ def settings_of(options: Options) -> ManagerSettings:
     """Return the manager's settings. Raises BadInput."""
     if options.queues and options.scheduler_xml is not None:
         raise BadInput("--queues", "cannot be combined with --scheduler-xml", "give one of them")
-    queues = QUEUES
-    if options.queues:
-        queues = queues_of_text(options.queues)
-    elif options.scheduler_xml is not None:
-        queues = queues_of_file(options.scheduler_xml)
+    queues = queues_of_text(options.queues) if options.queues else QUEUES
     timing = HADOOP3
     if options.node_expiry_ms is not None:
         timing = msgspec.structs.replace(timing, node_expiry_ms=options.node_expiry_ms)
     settings = ManagerSettings(queues=queues, timing=timing, seed=options.seed)
+    if options.scheduler_xml is not None:
+        leaves, parents, keys = read_scheduler_file(options.scheduler_xml)
+        settings = msgspec.structs.replace(settings, queues=leaves, parents=parents, keys=keys)
     if options.am_expiry_ms is not None:
         settings = msgspec.structs.replace(settings, am_expiry_ms=options.am_expiry_ms)
     return settings

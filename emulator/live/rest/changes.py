@@ -22,6 +22,7 @@ from emulator.live.rest.dialect import JSON_KIND, Dialect
 from emulator.live.wire.hadoop_request import bad, body_of, caller
 from emulator.live.wire.messages import Signal
 from emulator.live.wire.web import HttpProblem, Reply, WebRequest, json_reply
+from emulator.scenario.scheduler_file import leaf_of
 from yarnctl.units import Resources
 
 ENTRY = "YARN_EMULATOR_JOB"
@@ -219,7 +220,8 @@ class Changes:
         """Move the application with what it holds."""
         caller(request)
         name = body_of(request, QueueBody).queue.removeprefix("root.")
-        target = self._manager.actor.scheduler.queues.get(name)
+        queues = self._manager.actor.scheduler.queues
+        target = queues.get(leaf_of(name, queues) or "")
         if target is None:
             said = (
                 f"The specified Queue: {name[:100]} doesn't exist" if self._dialect.version == "3.5" else ""
@@ -258,11 +260,7 @@ def move_application(manager: ResourceManager, app: Application, leaf: LeafQueue
         return
     asks = [(Ask(ask.priority, ask.memory_mib, ask.vcores, ask.off_switch), ask.count) for ask in app.asks]
     manager.scheduler.remove_application(app)
-    for queue, sign in ((source, -1), (leaf, 1)):
-        queue.used_mib += sign * app.used_mib
-        queue.used_vcores += sign * app.used_vcores
-        if queue.user_mib is not None:
-            queue.users[app.user] = queue.users.get(app.user, 0) + sign * app.used_mib
+    manager.scheduler.carry(app, source, leaf)
     app.queue = leaf
     manager.scheduler.add_application(app)
     for ask, count in asks:

@@ -15,11 +15,14 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from emulator.cluster.entities import QueueConfig
+from emulator.cluster.entities import ParentConfig, QueueConfig
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.rest.dialect import CONSTANT_FIELDS
 from emulator.live.wire.hadoop_request import bad
 from emulator.live.wire.web import HttpProblem, Reply, WebRequest, json_reply
+from emulator.scenario.scheduler_file import queues_of_keys
+from yarnctl.errors import BadInput
 
 
 class DaemonConfiguration:
@@ -119,6 +122,9 @@ class SchedulerConfiguration:
     def change(self, changes: list[Change]) -> None:
         """Make changes; a Problem (400) and nothing changed if any cannot be made."""
         scheduler = self._manager.actor.scheduler
+        if isinstance(scheduler, TreeScheduler):
+            self._change_tree(scheduler, changes)
+            return
         configs = {name: queue.config for name, queue in scheduler.queues.items()}
         keys = dict(self.keys)
         for path, key, value in changes:
@@ -140,6 +146,34 @@ class SchedulerConfiguration:
         scheduler.resize(*self._manager.actor.total)
         self._count_users()
 
+    def _change_tree(self, scheduler: TreeScheduler, changes: list[Change]) -> None:
+        """Read the changed keys as a file is read; an empty value removes a key."""
+        keys = dict(self.keys)
+        for path, key, value in changes:
+            name = path.removeprefix("root").removeprefix(".")
+            if path and (path.partition(".")[0] != "root" or name not in scheduler.nodes):
+                raise bad(f"Queue {path[:100]} is not a queue that can be updated")
+            whole = f"{PREFIX}{path}.{key}" if path else key
+            keys[whole] = value
+            if not value:
+                del keys[whole]
+        try:
+            found = queues_of_keys("scheduler-conf", keys)
+        except BadInput as error:
+            raise bad(str(error)) from None
+        configs = dict[str, ParentConfig | QueueConfig]()
+        configs |= {each.name: each for each in found.parents} | {each.name: each for each in found.leaves}
+        if list(configs) != list(scheduler.nodes):
+            raise bad("the emulator does not add, remove or reorder queues while it runs")
+        self._manager.now_ms()
+        for name, node in scheduler.nodes.items():
+            node.config = configs[name]
+        for leaf in found.leaves:
+            scheduler.queues[leaf.name].config = leaf
+        self.keys = keys
+        scheduler.resize(*self._manager.actor.total)
+        self._count_users()
+
     def _count_users(self) -> None:
         """Count what users hold anew: the scheduler does so only where there is a limit."""
         for queue in self._manager.actor.scheduler.queues.values():
@@ -151,6 +185,10 @@ class SchedulerConfiguration:
 
 
 def _keys(manager: LiveResourceManager) -> dict[str, str]:
+    if manager.settings.keys:
+        general = ("resource-calculator", "node-locality-delay")
+        always: dict[str, str] = {f"{PREFIX}{key}": CONSTANT_FIELDS["schedulerKeys"][key] for key in general}
+        return {**always, **manager.settings.keys}
     configs = [queue.config for queue in manager.actor.scheduler.queues.values()]
     keys = CONSTANT_FIELDS["schedulerKeys"] | {
         "maximum-am-resource-percent": f"{max((config.am_ratio for config in configs), default=0.1):g}",

@@ -1,7 +1,7 @@
 """GET /scheduler, the tree of the capacity scheduler (facts, section 1.3); read only.
 
-One parent, root, and its leaves; percentages are of the parent (``capacity``) and of the cluster
-(``absolute...``), which are the same here.
+Percentages are of the parent (``capacity``) and of the cluster (``absolute...``), which are the same where
+there is no parent but root; :mod:`emulator.live.rest.nested_queues` shows trees.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.cluster.entities import LeafQueue
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord
 from emulator.live.rest.cluster_info import reservations, vector
 from emulator.live.rest.configuration import SchedulerConfiguration
 from emulator.live.rest.dialect import CONSTANT_FIELDS
+from emulator.live.rest.nested_queues import root_fields
 
 
 def usage(memory_mib: int, vcores: int, **more: dict[str, Any]) -> list[dict[str, Any]]:
@@ -32,18 +34,22 @@ def usage(memory_mib: int, vcores: int, **more: dict[str, Any]) -> list[dict[str
 
 
 def scheduler(manager: LiveResourceManager, conf: SchedulerConfiguration) -> dict[str, Any]:
-    """Return schedulerInfo: root and its leaves."""
+    """Return schedulerInfo: root and the queues below it."""
     leaves = [_leaf(manager, queue, conf) for queue in manager.actor.scheduler.queues.values()]
     total_mib, total_vcores = manager.actor.total
     used_mib = sum(queue.used_mib for queue in manager.actor.scheduler.queues.values())
     used_percent = round(100 * used_mib / total_mib, 3) if total_mib else 0.0
     largest, total = manager.largest_node(), vector(total_mib, total_vcores)
-    return CONSTANT_FIELDS["schedulerRoot"] | {
+    answer = CONSTANT_FIELDS["schedulerRoot"] | {
         "usedCapacity": used_percent,
         "queues": {"queue": leaves},
         "capacities": _capacities(100.0, used_percent, 100.0, total, total),
         "maximumAllocation": vector(*largest),
     }
+    if isinstance(manager.actor.scheduler, TreeScheduler):
+        by_path = {row["queuePath"]: row for row in leaves}
+        answer |= root_fields(manager.actor.scheduler, manager.actor.total, by_path)
+    return answer
 
 
 def overview(manager: LiveResourceManager) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, ParentView, QueueView, Snapshot
 from yarnctl.deciding.tree_model import QueueTreeModel
@@ -27,6 +29,31 @@ ENG = Resources(491520, 960)
 NODE = times(SLOT, 8)
 
 
+SIBLINGS = [
+    # prod has the lowest ratio of all leaves, and its sibling frees: eng is at 115 to 104 %, mkt below it
+    ({"mkt": 1, "res": 11, "eng.lab": 12}, {"eng.prod": 3, "mkt": 3}, "eng.lab",
+     "mkt mkt mkt eng.prod eng.prod eng.prod"),
+    # mkt's ratio is lower than prod's: eng's is lower still
+    ({"eng.prod": 7, "eng.lab": 1, "mkt": 8, "res": 8}, {"eng.prod": 2, "mkt": 2}, "res",
+     "eng.prod eng.prod mkt mkt"),
+    # what prod's sibling frees goes to research, which is below its guarantee
+    ({"eng.lab": 11, "res": 5, "mkt": 8}, {"eng.prod": 2, "res": 2}, "eng.lab",
+     "res res eng.prod eng.prod"),
+]  # fmt: skip
+"""Used in slots by leaf, containers of one slot asked for by leaf, the leaf that frees, and who is served."""
+
+PRIORITIES = [
+    (1, 4, "res res res"),  # both below their guarantee: priority
+    (3, 9, "mkt mkt mkt"),  # one below, one above: the one below
+    (6, 9, "mkt mkt res res"),  # mkt reaches 111 %: both above, priority again
+    (8, 10, "res res"),  # both above: priority
+]
+"""Slots of mkt and res (priority 5) under ``priority-utilization``, and who is served of what lab frees."""
+
+PARENT_FULL = [("", ""), ("res", "-"), ("eng.lab", "eng.prod")]
+"""eng at its maximum of 12 slots, 6 slots free: which leaf frees one, and who is served."""
+
+
 def slots(count: float) -> Resources:
     return Resources(round(SLOT.memory_mib * count), round(SLOT.vcores * count))
 
@@ -41,6 +68,32 @@ def waits(queue: str, name: str, *asks: tuple[int, int], **more: Any) -> Applica
         "am_size": NOTHING, "task_size": slots(1),
     }  # fmt: skip
     return ApplicationView(application=name, queue=f"root.{queue}", requests=requests, **(given | more))
+
+
+OLD = waits("res", "old", (4, 1))
+YOUNG = waits("res", "young", (1, 1), rank=1, user="another")
+SCATTERED = {"n1": 1, "n2": 1}
+
+HEAD_OF_LINE = [
+    ([OLD, YOUNG], SCATTERED, ""),  # 4 slots exceed the headroom: nothing behind it
+    ([OLD, YOUNG, waits("mkt", "mkt", (1, 1))], SCATTERED, "mkt"),  # a sibling goes on
+    ([OLD, YOUNG], {"n1": 1, "n2": 1, "n3": 2}, ""),  # within the headroom: it reserves all of it
+    ([YOUNG], {"n1": 1, "n2": 1, "n3": 2}, "young"),  # the older one has withdrawn
+    ([OLD, msgspec.structs.replace(YOUNG, rank=-1)], SCATTERED, "young"),  # sorted before it
+    ([OLD, YOUNG], {"n1": 2, "n2": 2, "n3": 1}, "young"),  # reserved, and a slot of headroom is left
+    ([waits("res", "one", (4, 1), (1, 1))], SCATTERED, ""),  # the same within one application
+    ([waits("res", "one", (4, 1), (1, 1))], {"n1": 2, "n2": 2, "n3": 1}, ""),
+]
+"""What waits, slots free by node (lab has the rest), and who is served."""
+
+USER_LIMITS = [
+    (7, 0, 8),  # factor 1: 3840 MiB / 7
+    (14, 8, 15),  # factor 2: 7424 / 14
+    (13, 11, 14),  # minimum-user-limit-percent: half of what is used
+    (12, 12, 13),
+    (7, 8, 8),
+]
+"""The limit in slots, what the user holds, and holds in the end."""
 
 
 def tree(

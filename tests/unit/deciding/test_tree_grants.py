@@ -5,41 +5,31 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.unit.deciding.queue_trees import served, slots, tree, waits
+from tests.unit.deciding.queue_trees import (
+    HEAD_OF_LINE,
+    PARENT_FULL,
+    PRIORITIES,
+    SCATTERED,
+    SIBLINGS,
+    USER_LIMITS,
+    served,
+    slots,
+    tree,
+    waits,
+)
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.tree_model import QueueTreeModel
 from yarnctl.units import Resources
 
 
-@pytest.mark.parametrize(
-    ("used", "asking", "frees", "order"),
-    [
-        # prod has the lowest ratio of all leaves, and its sibling frees: eng is at 115 to 104 %, mkt below it
-        ({"mkt": 1, "res": 11, "eng.lab": 12}, {"eng.prod": 3, "mkt": 3}, "eng.lab",
-         "mkt mkt mkt eng.prod eng.prod eng.prod"),
-        # mkt's ratio is lower than prod's: eng's is lower still
-        ({"eng.prod": 7, "eng.lab": 1, "mkt": 8, "res": 8}, {"eng.prod": 2, "mkt": 2}, "res",
-         "eng.prod eng.prod mkt mkt"),
-        # what prod's sibling frees goes to research, which is below its guarantee
-        ({"eng.lab": 11, "res": 5, "mkt": 8}, {"eng.prod": 2, "res": 2}, "eng.lab",
-         "res res eng.prod eng.prod"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("used", "asking", "frees", "order"), SIBLINGS)
 def test_siblings_are_compared_at_each_parent(used, asking, frees, order):
     rows = [waits(leaf, leaf, (1, count)) for leaf, count in asking.items()]
     assert served(tree(used, *rows), frees, len(order.split())) == order
 
 
-@pytest.mark.parametrize(
-    ("mkt", "res", "order"),
-    [
-        (1, 4, "res res res"),  # both below their guarantee: priority
-        (3, 9, "mkt mkt mkt"),  # one below, one above: the one below
-        (6, 9, "mkt mkt res res"),  # mkt reaches 111 %: both above, priority again
-        (8, 10, "res res"),  # both above: priority
-    ],
-)
+@pytest.mark.parametrize(("mkt", "res", "order"), PRIORITIES)
 def test_priority_counts_between_queues_on_the_same_side_of_their_guarantee(mkt, res, order):
     used = {"mkt": mkt, "res": res, "eng.lab": 24 - mkt - res}
     rows = [waits("mkt", "mkt", (1, 9)), waits("res", "res", (1, 9))]
@@ -50,7 +40,7 @@ def test_priority_counts_between_queues_on_the_same_side_of_their_guarantee(mkt,
     assert plain == " ".join(["mkt"] * count), "without priorities the lower ratio is first"
 
 
-@pytest.mark.parametrize(("frees", "order"), [("", ""), ("res", "-"), ("eng.lab", "eng.prod")])
+@pytest.mark.parametrize(("frees", "order"), PARENT_FULL)
 def test_a_parent_at_its_maximum_is_given_what_is_freed_below_it(frees, order):
     seen = tree(
         {"eng.lab": 10, "eng.prod": 2, "res": 6},
@@ -67,24 +57,7 @@ def test_a_request_larger_than_what_a_parent_has_left_is_refused():
     assert served(tree({"eng.lab": 10}, asks, free={"n1": 8}, eng_maximum=12)) == "p"
 
 
-OLD = waits("res", "old", (4, 1))
-YOUNG = waits("res", "young", (1, 1), rank=1, user="another")
-SCATTERED = {"n1": 1, "n2": 1}
-
-
-@pytest.mark.parametrize(
-    ("rows", "free", "order"),
-    [
-        ([OLD, YOUNG], SCATTERED, ""),  # 4 slots exceed the headroom: nothing behind it
-        ([OLD, YOUNG, waits("mkt", "mkt", (1, 1))], SCATTERED, "mkt"),  # a sibling goes on
-        ([OLD, YOUNG], {"n1": 1, "n2": 1, "n3": 2}, ""),  # within the headroom: it reserves all of it
-        ([YOUNG], {"n1": 1, "n2": 1, "n3": 2}, "young"),  # the older one has withdrawn
-        ([OLD, msgspec.structs.replace(YOUNG, rank=-1)], SCATTERED, "young"),  # sorted before it
-        ([OLD, YOUNG], {"n1": 2, "n2": 2, "n3": 1}, "young"),  # reserved, and a slot of headroom is left
-        ([waits("res", "one", (4, 1), (1, 1))], SCATTERED, ""),  # the same within one application
-        ([waits("res", "one", (4, 1), (1, 1))], {"n1": 2, "n2": 2, "n3": 1}, ""),
-    ],
-)
+@pytest.mark.parametrize(("rows", "free", "order"), HEAD_OF_LINE)
 def test_the_first_request_of_a_leaf_stops_it_at_the_headroom_and_reserves_below_it(rows, free, order):
     assert served(tree({"eng.lab": 24 - sum(free.values())}, *rows, free=free)) == order
 
@@ -148,16 +121,7 @@ def test_an_applications_own_reservation_is_not_held_against_it():
     assert (model.root.used, model.reserved) == (slots(23), {"mkt": slots(0)})
 
 
-@pytest.mark.parametrize(
-    ("limit", "held", "until"),
-    [
-        (7, 0, 8),  # factor 1: 3840 MiB / 7
-        (14, 8, 15),  # factor 2: 7424 / 14
-        (13, 11, 14),  # minimum-user-limit-percent: half of what is used
-        (12, 12, 13),
-        (7, 8, 8),
-    ],
-)
+@pytest.mark.parametrize(("limit", "held", "until"), USER_LIMITS)
 def test_a_user_is_given_one_container_beyond_the_limit_and_then_passed_over(limit, held, until):
     mine = waits("res", "mine", (1, 20), user="u1", used=slots(held))
     other = waits("res", "other", (1, 1), rank=1, user="u2")

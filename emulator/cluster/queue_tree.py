@@ -1,0 +1,321 @@
+"""The capacity scheduler over a tree of queues: which request gets the free room of a node.
+
+It descends from root for each container. At each parent the children with demand are compared by that
+parent's policy, with what is used after the last grant. Source: docs/facts/hadoop.md, section 5, tried on a
+ResourceManager 3.4.2. Rules beyond those of one level:
+
+* A request is within the *headroom* if the leaf and each ancestor stay at or below their maximum in every
+  resource; reserved counts as used, except the application's own. Root's maximum is the cluster.
+* The first application of a leaf whose first request exceeds the headroom stops the leaf. A user over the
+  limit is passed over instead.
+* A request within the headroom that does not fit reserves the node. A reservation is filled on its own node
+  whatever the shares and limits have become. It goes as soon as the request is placed elsewhere or withdrawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from emulator.cluster.entities import (
+    Application,
+    Ask,
+    Container,
+    LeafQueue,
+    Node,
+    NodeReservation,
+    ParentConfig,
+    QueueConfig,
+    TreeLeafConfig,
+)
+from emulator.cluster.scheduler import CapacityScheduler
+from yarnctl.units import Resources
+
+
+class TreeQueue:
+    """A parent, or a leaf with its ``leaf``, and what is used at and below it, reserved included.
+
+    ``chain``: the queue and its ancestors, root last. ``demanding``: its children with demand at or below
+    them.
+    """
+
+    def __init__(
+        self,
+        config: ParentConfig | QueueConfig,
+        parent_queue: TreeQueue | None,
+        leaf: LeafQueue | None,
+    ) -> None:
+        self.config = config
+        self.above = parent_queue
+        self.leaf = leaf
+        self.name = config.name
+        self.chain: tuple[TreeQueue, ...] = (self,) if parent_queue is None else (self, *parent_queue.chain)
+        self.demanding: list[TreeQueue] = []
+        self.used_mib = self.used_vcores = 0
+        self.guaranteed = self.maximum = Resources(0, 0)
+        self._total = Resources(0, 0)
+        self._guaranteed_share = 0.0
+
+    @property
+    def path(self) -> str:
+        """The path from root, as YARN writes it."""
+        return f"root.{self.name}" if self.name else "root"
+
+    @property
+    def priority(self) -> int:
+        """The queue's priority: read by a parent that orders by ``priority-utilization``."""
+        return self.config.priority if isinstance(self.config, ParentConfig | TreeLeafConfig) else 0
+
+    @property
+    def fair(self) -> bool:
+        """Whether a leaf serves the application first that uses the least memory."""
+        return isinstance(self.config, TreeLeafConfig) and self.config.fair
+
+    @property
+    def stopped(self) -> bool:
+        """Whether this queue or one above it takes no new application."""
+        return any(
+            isinstance(each.config, ParentConfig | TreeLeafConfig) and each.config.stopped
+            for each in self.chain
+        )
+
+    def resize(self, total_mib: int, total_vcores: int) -> None:
+        """Set the limits for a cluster of this size; shares are cut off, as YARN normalises them."""
+        if self.leaf is not None:
+            self.config = self.leaf.config
+        least, most = self.config.capacity_ratio, self.config.maximum_ratio
+        self.guaranteed = Resources(int(total_mib * least + 1e-6), int(total_vcores * least + 1e-6))
+        self.maximum = Resources(int(total_mib * most + 1e-6), int(total_vcores * most + 1e-6))
+        self._total = Resources(total_mib, total_vcores)
+        self._guaranteed_share = self._dominant_share(*self.guaranteed)
+        if self.leaf is not None:
+            self.leaf.guaranteed = self.guaranteed
+            self.leaf.maximum_mib, self.leaf.maximum_vcores = self.maximum
+
+    def count(self, memory_mib: int, vcores: int) -> None:
+        """Count room as used (negative: freed) here and in all ancestors."""
+        for node in self.chain:
+            node.used_mib += memory_mib
+            node.used_vcores += vcores
+
+    def has_room(self, memory_mib: int, vcores: int) -> bool:
+        """Return whether this much more is within the maximum here and in all ancestors."""
+        for node in self.chain:
+            maximum = node.maximum
+            if node.used_mib + memory_mib > maximum[0] or node.used_vcores + vcores > maximum[1]:
+                return False
+        return True
+
+    def _dominant_share(self, memory_mib: int, vcores: int) -> float:
+        total_mib, total_vcores = self._total
+        return max(
+            memory_mib / total_mib if total_mib else 0.0, vcores / total_vcores if total_vcores else 0.0
+        )
+
+    def ratio(self) -> float:
+        """Return used / guaranteed, as ``usedCapacity`` shows it; a queue without a guarantee is served last.
+
+        It is the dominant share of the cluster that is used over the dominant share that is guaranteed. So a
+        guarantee whose vcores are cut off counts by its memory: 7 slots of 5.76 are 122 %, not 7 / 5.
+        """
+        used_share = self._dominant_share(self.used_mib, self.used_vcores)
+        # YARN compares numbers of 32 bits: shares that differ by less are equal.
+        return round(used_share / self._guaranteed_share, 6) if self._guaranteed_share else 1e9 + used_share
+
+    def place(self) -> tuple[float | str, ...]:
+        """Return the place among its siblings: of equal ratios the larger guarantee, then the name is first.
+
+        Under ``priority-utilization`` a queue below its guarantee comes first, then the higher priority.
+        """
+        ratio = self.ratio()
+        place = (ratio, -self.guaranteed[0], self.name)
+        above = self.above
+        if above is None or not isinstance(above.config, ParentConfig) or above.config.order == "utilization":
+            return place
+        return (ratio >= 1.0, -self.priority, *place)
+
+
+class TreeScheduler(CapacityScheduler):
+    """The scheduler of nested queues. ``parents``: root (named "") and the others, each before its children.
+
+    ``nodes``: every queue by its path below root. ``kept``: the nodes reserved for an application.
+    """
+
+    def __init__(self, queues: tuple[QueueConfig, ...], parents: tuple[ParentConfig, ...]) -> None:
+        super().__init__(queues)
+        self.nodes: dict[str, TreeQueue] = {}
+        self.kept: dict[Application, list[Node]] = {}
+        for config in parents:
+            self._add(config, None)
+        self.root = self.nodes[""]
+        for leaf in self.queues.values():
+            self._add(leaf.config, leaf)
+
+    def _add(self, config: ParentConfig | QueueConfig, leaf: LeafQueue | None) -> None:
+        above = self.nodes.get(config.name.rpartition(".")[0]) if config.name else None
+        self.nodes[config.name] = TreeQueue(config, above, leaf)
+
+    def resize(self, total_mib: int, total_vcores: int) -> None:
+        """Set every queue's share of the cluster's size of now."""
+        super().resize(total_mib, total_vcores)
+        for node in self.nodes.values():
+            node.resize(total_mib, total_vcores)
+
+    def servable(self) -> bool:
+        """Return whether an offer may help: a node is reserved, or a queue that wants more has room."""
+        return bool(self.kept) or any(self.nodes[queue.name].has_room(1, 1) for queue in self.demanding)
+
+    # --- demand and use -------------------------------------------------------------------
+
+    def _enlist(self, app: Application) -> None:
+        super()._enlist(app)
+        for node in self.nodes[app.queue.name].chain[:-1]:
+            above = node.above
+            assert above is not None
+            if node in above.demanding:
+                return
+            above.demanding.append(node)
+
+    def _delist(self, app: Application) -> None:
+        super()._delist(app)
+        if app.queue.demand:
+            return
+        for node in self.nodes[app.queue.name].chain[:-1]:
+            above = node.above
+            assert above is not None
+            above.demanding.remove(node)
+            if above.demanding:
+                return
+
+    def ask(self, app: Application, new_ask: Ask, count: int) -> None:
+        """Ask for ``count`` more (or fewer) containers; what is withdrawn is not reserved for any more."""
+        super().ask(app, new_ask, count)
+        self._drop_withdrawn(app)
+
+    def clear_asks(self, app: Application) -> None:
+        """Withdraw everything the application asks for, with its reservations."""
+        super().clear_asks(app)
+        self._drop_withdrawn(app)
+
+    def _drop_withdrawn(self, app: Application) -> None:
+        for node in self.kept.get(app, ())[:]:
+            reservation = node.reserved
+            assert isinstance(reservation, NodeReservation)
+            ask = reservation.ask
+            if ask not in app.asks or app.reserved[ask.priority] > ask.count:
+                self.unreserve(node)
+
+    def free(self, container: Container, now_ms: int) -> None:
+        """A container is over: take back what it held, in its queue and in all above."""
+        super().free(container, now_ms)
+        self.nodes[container.app.queue.name].count(-container.memory_mib, -container.vcores)
+
+    def carry(self, app: Application, from_queue: LeafQueue, to_queue: LeafQueue) -> None:
+        """Count what a moved application holds in its new queue, and in all above."""
+        super().carry(app, from_queue, to_queue)
+        self.nodes[from_queue.name].count(-app.used_mib, -app.used_vcores)
+        self.nodes[to_queue.name].count(app.used_mib, app.used_vcores)
+
+    # --- serving --------------------------------------------------------------------------
+
+    def _next(self, node: Node) -> tuple[Application, Ask] | None:
+        for leaf in _in_order(self.root):
+            found = self._from(leaf, node)
+            if found is not None:
+                self._give(leaf, *found)
+                return found
+            if node.reserved is not None:
+                return None
+        return None
+
+    def _from(self, queue: TreeQueue, node: Node) -> tuple[Application, Ask] | None:
+        """Return what a leaf takes of a node's room; None: nothing, or it has reserved the node."""
+        leaf = queue.leaf
+        assert leaf is not None
+        demand = sorted(leaf.demand, key=_least_first) if queue.fair else leaf.demand
+        for app in demand:
+            if leaf.user_mib is not None and self._over_user_limit(app):
+                continue
+            ask = app.asks[0]
+            if not self.within_headroom(app):
+                return None
+            if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
+                return app, ask
+            if queue.has_room(ask.memory_mib, ask.vcores) and self._reserve(app, ask, node):
+                return None
+        return None
+
+    def within_headroom(self, app: Application) -> bool:
+        """Return whether an application's first request is within the headroom."""
+        ask = app.asks[0]
+        own_mib, own_vcores = self.kept_for(app)
+        queue = self.nodes[app.queue.name]
+        return queue.has_room(ask.memory_mib - own_mib, ask.vcores - own_vcores)
+
+    def kept_for(self, app: Application) -> Resources:
+        """Return what is reserved for an application."""
+        memory_mib = vcores = 0
+        for node in self.kept.get(app, ()):
+            reservation = node.reserved
+            assert isinstance(reservation, NodeReservation)
+            memory_mib += reservation.ask.memory_mib
+            vcores += reservation.ask.vcores
+        return Resources(memory_mib, vcores)
+
+    def _give(self, queue: TreeQueue, app: Application, ask: Ask) -> None:
+        """Count a grant in the tree, and drop a reservation that it fills or that is in its way.
+
+        ``offer`` grants what ``_next`` and ``_reserved`` return, always.
+        """
+        if app in self.kept:
+            alike = [each for each in self.kept[app] if each.reserved.ask is ask]  # type: ignore[attr-defined]
+            if alike and len(alike) >= ask.count:
+                self.unreserve(alike[0])
+            while app in self.kept and not queue.has_room(ask.memory_mib, ask.vcores):
+                self.unreserve(self.kept[app][0])
+        queue.count(ask.memory_mib, ask.vcores)
+
+    def _reserve(self, app: Application, ask: Ask, node: Node) -> bool:
+        if not super()._reserve(app, ask, node):
+            return False
+        self.kept.setdefault(app, []).append(node)
+        self.nodes[app.queue.name].count(ask.memory_mib, ask.vcores)
+        return True
+
+    def unreserve(self, node: Node) -> None:
+        """Drop a node's reservation, if it has one, from its queue and all above."""
+        reservation = node.reserved
+        if isinstance(reservation, NodeReservation):
+            app, ask = reservation.app, reservation.ask
+            super().unreserve(node)
+            self.nodes[app.queue.name].count(-ask.memory_mib, -ask.vcores)
+            self.kept[app].remove(node)
+            if not self.kept[app]:
+                del self.kept[app]
+
+    def _reserved(self, node: Node) -> tuple[Application, Ask] | None:
+        """Fill a reservation, first and whatever the limits are now, or keep the node for it."""
+        reservation = node.reserved
+        assert isinstance(reservation, NodeReservation)
+        app, ask = reservation.app, reservation.ask
+        if ask not in app.asks or not app.activated:
+            self.unreserve(node)
+            return self._next(node)
+        if ask.memory_mib > node.free_mib or ask.vcores > node.free_vcores:
+            return None
+        self.unreserve(node)
+        self.nodes[app.queue.name].count(ask.memory_mib, ask.vcores)
+        return app, ask
+
+
+def _least_first(app: Application) -> tuple[int, tuple[int, int]]:
+    return (app.used_mib, app.order)
+
+
+def _in_order(parent_queue: TreeQueue) -> Iterator[TreeQueue]:
+    """Yield the leaves with demand as the descent comes to them."""
+    children = parent_queue.demanding
+    for child in sorted(children, key=TreeQueue.place) if len(children) > 1 else children[:]:
+        if child.leaf is not None:
+            yield child
+        else:
+            yield from _in_order(child)

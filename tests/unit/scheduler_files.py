@@ -1,0 +1,37 @@
+"""Files of queues: the tree of docs/facts/hadoop.md, section 5, and how one is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+NESTED = {
+    "maximum-am-resource-percent": "1",
+    "root.queues": "eng, mkt, res",
+    "root.ordering-policy": "priority-utilization",
+    "root.eng.capacity": "40",
+    "root.eng.queues": "prod,lab",
+    "root.eng.ordering-policy": "utilization",
+    "root.eng.prod.capacity": "60",
+    "root.eng.prod.user-limit-factor": "10",
+    "root.eng.lab.capacity": "40",
+    "root.eng.lab.user-limit-factor": "10",
+    "root.mkt.capacity": "30",
+    "root.res.capacity": "30",
+    "root.res.priority": "5",
+    "root.res.ordering-policy": "fair",
+    "root.res.user-limit-factor": "10",
+}
+"""Keys without their common beginning."""
+
+
+def write_file(folder: Path, keys: Mapping[str, str]) -> Path:
+    """Write a capacity-scheduler.xml of keys; one that begins with ``yarn.`` is written as it is."""
+    rows = "".join(
+        f"\n<property><name>{key if key.startswith('yarn.') else 'yarn.scheduler.capacity.' + key}</name>"
+        f"<value>{value}</value></property>"
+        for key, value in keys.items()
+    )
+    path = folder / "capacity-scheduler.xml"
+    path.write_text(f"<configuration>{rows}\n</configuration>", encoding="utf-8")
+    return path

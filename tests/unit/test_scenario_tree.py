@@ -1,0 +1,92 @@
+"""Scenarios on the queues of a capacity-scheduler.xml."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from emulator.cluster.queue_tree import TreeScheduler
+from emulator.scenario import Scenario, check, prepare, setup
+from emulator.scenario.record import QueueEntry, WorkloadEntry
+from emulator.virtual.run import Run, run_scheme
+from emulator.virtual.schemes import SCHEMES
+from tests.unit.scheduler_files import NESTED, write_file
+from yarnctl.deciding.records import Decision
+from yarnctl.errors import BadInput
+from yarnctl.journal.chain import MemoryJournal
+
+PLACE = "scenario, field {}".format
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return Scenario(
+        nodes=3,
+        slots=5,
+        production="synthetic:production-s",
+        research="synthetic:research-s",
+        schemes=("soft-cap", "natjam", "kill"),
+        scheduler_xml=str(write_file(tmp_path, {**NESTED, "maximum-am-resource-percent": "0.5"})),
+        production_queue="prod",
+        research_queue="root.eng.lab",
+        seed=7,
+    )
+
+
+def test_jobs_go_to_the_named_leaves_and_yarnctl_acts_between_them(scenario):
+    check(scenario, PLACE)
+    prepared, made = prepare(scenario), setup(scenario)
+    assert {job.queue for job in prepared.jobs} == {"eng.prod", "eng.lab"}
+    assert made.settings.preempting_queues == ("eng.prod",)
+    assert made.settings.preemptable_queues == ("eng.lab",)
+    made = msgspec.structs.replace(made, validate=True)
+    for name in scenario.schemes:
+        journal = MemoryJournal()
+        result = run_scheme(made, prepared.jobs, SCHEMES[name], journal)
+        assert len(result.jobs) == len(prepared.jobs)
+        decided = any(isinstance(each, Decision) for each in journal.records)
+        assert decided is (name != "soft-cap")
+        assert bool(result.suspensions) is (name == "natjam")
+
+
+def test_the_controller_sees_the_tree(scenario):
+    run = Run(setup(scenario), prepare(scenario).jobs, SCHEMES["natjam"])
+    scheduler = run.cluster.rm.scheduler
+    assert isinstance(scheduler, TreeScheduler)
+    seen = run.port._snapshot(0)
+    assert [view.queue for view in seen.parents] == ["", "eng"]
+    assert seen.parents[0].priorities == {"res": 5}
+    assert seen.parents[0].fair == ("res",)
+
+
+def test_a_tree_is_part_of_the_identity(scenario, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = write_file(tmp_path / "other", {**NESTED, "root.eng.maximum-capacity": "50"})
+    first = prepare(scenario).identity
+    assert prepare(msgspec.structs.replace(scenario, scheduler_xml=str(other))).identity != first
+    assert prepare(scenario).identity == first
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"shares": (0.5, 0.5)}, "shares: is set by scheduler_xml"),
+        ({"am_ratio": 0.4}, "am_ratio: is set by scheduler_xml"),
+        ({"queues": (QueueEntry(name="x", guaranteed_ratio=0.01),)}, "queues: is set by scheduler_xml"),
+        ({"schemes": ("soft-cap", "yarn")}, "yarn does not run on the queues of a scheduler_xml"),
+        ({"production_queue": "eng"}, "'eng' names no leaf queue of scheduler_xml"),
+        ({"research_queue": "nowhere"}, "use one of eng.prod, eng.lab, mkt, res"),
+        ({"workloads": (WorkloadEntry(spec="synthetic:research-s", queue="x"),)}, "'x' names no leaf"),
+        ({"scheduler_xml": None}, "production_queue: has no effect without scheduler_xml"),
+    ],
+)
+def test_what_a_file_cannot_go_with_is_named(scenario, change, why):
+    with pytest.raises(BadInput) as caught:
+        check(msgspec.structs.replace(scenario, **change), PLACE)
+    assert why in str(caught.value)
+
+
+def test_a_stopped_queue_takes_no_jobs(scenario, tmp_path):
+    stopped = write_file(tmp_path, {**NESTED, "root.eng.state": "STOPPED"})
+    with pytest.raises(BadInput, match=r"the queue eng\.prod is STOPPED"):
+        check(msgspec.structs.replace(scenario, scheduler_xml=str(stopped)), PLACE)
