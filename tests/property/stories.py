@@ -69,8 +69,8 @@ def nested() -> Run:
     )
     parents = (ParentConfig(), ParentConfig(name="all", capacity_ratio=0.8))
     setup = msgspec.structs.replace(three_nodes(leaves=leaves, parents=parents), settings=settings)
-    jobs = (*RESEARCH, PRODUCTION, job("q", "production", 24_000, 0, 4))
-    jobs = tuple(msgspec.structs.replace(each, queue=f"all.{each.job_class}") for each in jobs)
+    played = (*RESEARCH, PRODUCTION, job("q", "production", 24_000, 0, 4))
+    jobs = tuple(msgspec.structs.replace(each, queue=f"all.{each.job_class}") for each in played)
     return Run(setup, jobs, SCHEMES["natjam"], MemoryJournal())
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from yarnctl.deciding.forecast import FreeCapacity, Servable, SimulatedRequest, below_guarantee, serving_key
+from yarnctl.deciding.forecast import FreeCapacity, Servable, SimulatedRequest, below_guarantee
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.reasons import demand
 from yarnctl.deciding.tree_model import NO_USERS, QueueNode, QueueTreeModel
-from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, fits, plus, times
 
 
 class Helped(NamedTuple):
@@ -158,7 +158,7 @@ class TreeSimulation:
         """Return why a container of a victim queue does not go to a request; None: it does."""
         evicted = self._size(queue, request, victim_queue)
         if victim_queue is not queue:
-            after = serving_key(minus(victim_queue.used, evicted), victim_queue.guaranteed, victim_queue.path)
+            after = victim_queue.over_without(evicted)
             if below_guarantee(after):
                 return demand.QueueBelowGuarantee(victim_queue.path)
         before = self._evicted.get(victim_queue.path)

@@ -23,7 +23,6 @@ from yarnctl.deciding.forecast import (
     QueueModel,
     SimulatedRequest,
     place_pending,
-    serving_key,
 )
 from yarnctl.deciding.model import ParentView, QueueView, Snapshot
 from yarnctl.deciding.reasons import demand
@@ -110,8 +109,20 @@ class QueueNode:
     def over(self) -> Key:
         """Return how far a victim is over its own guarantee; the largest gives first."""
         if self._over is None:
-            self._over = serving_key(self.used, self.guaranteed, self.path)
+            self._over = self.over_without(NOTHING)
         return self._over
+
+    def over_without(self, size: Resources) -> Key:
+        """Return :meth:`over` with ``size`` less: YARN compares dominant shares of the cluster.
+
+        A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher.
+        """
+        used, guaranteed, total = minus(self.used, size), self.guaranteed, self.chain[-1].maximum
+        share = max(used[0] * total[1], used[1] * total[0])
+        guaranteed_share = max(guaranteed[0] * total[1], guaranteed[1] * total[0])
+        if guaranteed_share <= 0:
+            return (1, used[0], 0, self.path)
+        return (0, share * SCALE // guaranteed_share, -guaranteed[0], self.path)
 
 
 def parent_path(queue: str) -> str:

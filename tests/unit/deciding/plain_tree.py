@@ -77,7 +77,13 @@ class Plain:
             self.used[path] = add(self.used[path], size)
 
     def ratio(self, path: str) -> Fraction:
-        return max(Fraction(u, g) for u, g in zip(self.used[path], self.guaranteed[path], strict=True))
+        """Dominant share used over dominant share guaranteed, as ``usedCapacity`` shows it."""
+        total = self.maximum["root"]
+        used, guaranteed = (
+            max(Fraction(part, whole) for part, whole in zip(sizes[path], total, strict=True))
+            for sizes in (self.used, self.guaranteed)
+        )
+        return used / guaranteed
 
     def children(self, parent: str) -> list[str]:
         def compare(one: str, other: str) -> int:
