@@ -117,9 +117,10 @@ class QueueNode:
 
         A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher.
         """
-        used, guaranteed, total = minus(self.used, size), self.guaranteed, self.chain[-1].maximum
-        share = max(used[0] * total[1], used[1] * total[0])
-        guaranteed_share = max(guaranteed[0] * total[1], guaranteed[1] * total[0])
+        used, guaranteed = minus(self.used, size), self.guaranteed
+        memory_mib, vcores = (whole or 1 for whole in self.chain[-1].maximum)
+        share = max(used[0] * vcores, used[1] * memory_mib)
+        guaranteed_share = max(guaranteed[0] * vcores, guaranteed[1] * memory_mib)
         if guaranteed_share <= 0:
             return (1, used[0], 0, self.path)
         return (0, share * SCALE // guaranteed_share, -guaranteed[0], self.path)

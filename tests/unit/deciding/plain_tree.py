@@ -80,7 +80,7 @@ class Plain:
         """Dominant share used over dominant share guaranteed, as ``usedCapacity`` shows it."""
         total = self.maximum["root"]
         used, guaranteed = (
-            max(Fraction(part, whole) for part, whole in zip(sizes[path], total, strict=True))
+            max(Fraction(part, whole or 1) for part, whole in zip(sizes[path], total, strict=True))
             for sizes in (self.used, self.guaranteed)
         )
         return used / guaranteed
