@@ -36,7 +36,7 @@ from yarnctl.journal.chain import MemoryJournal
 
 SCENARIOS = Path(__file__).parents[3] / "docs/scenarios"
 HISTORIES = 500
-FIRST = 462
+FIRST = 2069
 """The first of the random ones in which it matters who waited before: it is tried before the others."""
 GPU = NotModelled(("gpu",))
 DEADLINES = msgspec.structs.replace(DEFAULT, mode="deadlines", job_policy="MLF")
