@@ -175,7 +175,7 @@ class Ranking(msgspec.Struct, frozen=True, tag="ranking"):
 
 
 class Return(msgspec.Struct, frozen=True, tag="return", kw_only=True):
-    """A suspended task does new keys again: its measured resume cost, beside the predicted; spans in ms.
+    """A suspended task processes new keys again: its measured and its predicted resume cost, in ms.
 
     ``cost_ms`` is the sum of the parts: from the order to the container's end, and the three others.
     """
@@ -335,7 +335,7 @@ class QueueResumed(msgspec.Struct, frozen=True, tag="queue-resumed"):
 
 
 class Lowering(msgspec.Struct, frozen=True, tag="lowering"):
-    """Settings are to be lowered by one decision; or an earlier daemon's record says that it lowered them."""
+    """One decision lowers settings, or an earlier daemon's record reports that it lowered them."""
 
     at_ms: int
     changes: tuple[Change, ...]
@@ -343,7 +343,7 @@ class Lowering(msgspec.Struct, frozen=True, tag="lowering"):
 
 
 class Restoring(msgspec.Struct, frozen=True, tag="restoring"):
-    """A setting is to get its value before yarnctl changed it; the outcome is a ``performed``."""
+    """yarnctl restores the earlier value of a setting. The outcome is a ``performed`` record."""
 
     at_ms: int
     change: Change

@@ -25,7 +25,7 @@ Outcome = Literal["ran", "late", "not-run"]
 
 
 class AccountSet(msgspec.Struct, frozen=True, tag="account-set", omit_defaults=True):
-    """An account is opened, or refilled otherwise: so much a day up to the cap; its days begin now."""
+    """An account is opened, or its daily refill and cap change. Its days begin at this instant."""
 
     at_ms: int
     account: str
@@ -61,7 +61,7 @@ class TokensCharged(msgspec.Struct, frozen=True, tag="tokens-charged", omit_defa
 
 
 class TokensRefunded(msgspec.Struct, frozen=True, tag="tokens-refunded"):
-    """An admission is settled: so much of what it paid goes back, which may be 0."""
+    """An admission is settled. The account receives this part of its payment, which can be 0."""
 
     at_ms: int
     account: str
