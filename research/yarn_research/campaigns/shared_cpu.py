@@ -36,6 +36,7 @@ from emulator.cluster.entities import (
     RUNNING,
     Application,
     Container,
+    ParentConfig,
     QueueConfig,
 )
 from emulator.cluster.faults import Fault
@@ -292,6 +293,7 @@ class SharedCpuCluster(Cluster):
         timing: SharedCpuTiming,
         seed: int,
         faults: tuple[Fault, ...] = (),
+        parents: tuple[ParentConfig, ...] = (),
     ) -> None:
         super().__init__(
             nodes=nodes,
@@ -301,6 +303,7 @@ class SharedCpuCluster(Cluster):
             timing=timing,
             seed=seed,
             faults=faults,
+            parents=parents,
         )
         self.small = timing
         self.linger_ms = timing.am_linger_ms
