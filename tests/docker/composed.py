@@ -5,9 +5,12 @@ Law: every wait is for a condition, with a deadline and with what was awaited in
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -187,12 +190,15 @@ class Job:
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens at now."""
-    import socket
+    """Return a port that nothing listens on now, below those that the system gives to connections.
 
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    A container binds it much later: one of the system's own would be another program's by then.
+    """
+    while True:
+        port = secrets.randbelow(10_000) + 20_000
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
 
 
 def must_run() -> bool:
