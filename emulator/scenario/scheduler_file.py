@@ -127,8 +127,8 @@ class _Reader:
             first, *more = self.problems
             if not more:
                 raise first
-            told = " | ".join(str(each).removeprefix(f"{self.file}:").strip() for each in self.problems)
-            raise BadInput(self.file, f"{len(self.problems)} keys cannot be used: line {told}")
+            lines = " | ".join(str(each).removeprefix(f"{self.file}:").strip() for each in self.problems)
+            raise BadInput(self.file, f"{len(self.problems)} keys cannot be used: line {lines}")
         best = max(self.leaves, key=lambda leaf: (leaf.priority, leaf.capacity_ratio))
         leaves = tuple(replace(leaf, preempting=leaf is best) for leaf in self.leaves)
         return SchedulerFile(leaves, tuple(self.parents), self.keys)

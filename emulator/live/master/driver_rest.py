@@ -111,9 +111,9 @@ class DriverRest:
     def metrics(self) -> dict[str, Any]:
         """GET /metrics/json: of all gauges, those of the plugin."""
         prefix = f"{self.live.launch.application}.driver.plugin.yarnctl.Leave"
-        told = {"order": self.driver.last_order, "executors": self.driver.staying}
-        shown = {f"{prefix}.{name}": {"value": value} for name, value in told.items()}
-        return {"version": "4.0.0", "gauges": shown if self.driver.last_order >= 0 else {}}
+        values = {"order": self.driver.last_order, "executors": self.driver.staying}
+        gauges = {f"{prefix}.{name}": {"value": value} for name, value in values.items()}
+        return {"version": "4.0.0", "gauges": gauges if self.driver.last_order >= 0 else {}}
 
     def executors(self) -> list[dict[str, Any]]:
         """GET /allexecutors: those that are gone too, and the driver."""

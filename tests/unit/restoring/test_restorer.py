@@ -199,6 +199,22 @@ def test_a_request_that_lands_after_the_other_process_has_ended_is_corrected_by_
     believed(host.records)
 
 
+def test_a_process_that_took_a_record_over_watches_for_late_requests_and_says_so() -> None:
+    """``yarnctl restore`` goes on as long as it watches, unless the lock was released."""
+    hdfs, values, _ = lowered()
+    command = Host(hdfs, values, "command", term=2)
+    command.restorer.lost()
+    command.pass_ms(2_000)
+    assert ends(command) == [ReadBack()]
+    assert command.restorer.is_watching
+    values.values[QUEUE.target] = QUEUE.now  # the frozen process wakes
+    command.pass_ms(5_000)
+    assert values.values[QUEUE.target] == QUEUE.before
+    assert command.restorer.is_watching
+    command.pass_ms(WATCH_MS)
+    assert not command.restorer.is_watching
+
+
 def test_nothing_is_restored_before_it_is_due_or_while_its_application_has_orders() -> None:
     _, values, host = lowered("executors")
     host.pass_ms(10_000)

@@ -457,9 +457,9 @@ class PredictedDemand:
 
 def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:
     """Return an ask's size as the capacity scheduler rounds it: memory to multiples of the smallest one."""
-    told = [configuration.get(key, "").strip() for key in LEAST_KEYS]
+    texts = [configuration.get(key, "").strip() for key in LEAST_KEYS]
     least = [
         int(text) if text.isascii() and text.isdigit() and int(text) else default
-        for text, default in zip(told, LEAST, strict=True)
+        for text, default in zip(texts, LEAST, strict=True)
     ]
     return Resources(-(-size.memory_mib // least[0]) * least[0], max(size.vcores, least[1]))
