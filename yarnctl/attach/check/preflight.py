@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, resolved
+from yarnctl.hadoop.http.gateway import KnoxService
 from yarnctl.hadoop.lock import LOCK_PATH
 from yarnctl.hadoop.webhdfs import FileStatus
 from yarnctl.hadoop.wire.views import Leaf, leaves, queue_tree
@@ -60,6 +61,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The gathered facts. None: not read; ``why`` (by the field's name) has the reason.
 
     ``allow_priority`` and ``admission`` (None: off) are the options of the daemon that the check is for.
+    ``knox``: the gateway's service at the ResourceManager's address.
     ``root``: the tree of queues. ``other_scheduler``: the class of another scheduler ("": none was seen).
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``: the
@@ -80,6 +82,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     preempting_queues: tuple[str, ...] = ("production",)
     preemptable_queues: tuple[str, ...] = ("research",)
     managers: int = 1
+    knox: KnoxService = ""
     requests_root: str = "/yarnctl/requests"
     store_root: str = "/yarnctl/checkpoints"
     lock_path: str = LOCK_PATH

@@ -13,6 +13,7 @@ from yarnctl.attach.check.preflight import CheckResult, Facts, Finding, NotJudge
 Rule = Callable[[Facts], CheckResult]
 
 RULES: dict[str, Rule] = {
+    "gateway": cluster.gateway,
     "version": cluster.version,
     "signal": cluster.signal,
     "rm-ha": cluster.manager_ha,
@@ -96,6 +97,8 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
 def _matters(name: str, facts: Facts) -> bool:
     if name in FOR_SPARK:
         return facts.spark
+    if name == "gateway":
+        return bool(facts.knox)
     if name == "spark-fallback":
         return bool(facts.fallback_root)
     if facts.orders_by_deadline:
