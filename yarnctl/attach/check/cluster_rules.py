@@ -13,10 +13,10 @@ from yarnctl.attach.check.preflight import (
     CAPACITY,
     CheckResult,
     Facts,
+    KeysFix,
     fail,
     hadoop_version,
     is_true,
-    keys_fix,
     leaf_queues,
     number_of,
     ok,
@@ -234,9 +234,9 @@ def acls(facts: Facts) -> CheckResult:
         return ok(f"{user} may administer the queues")
     if len(groups) == len(users):
         said = f"groups administer {', '.join(groups)}; the groups of {user} are not known here"
-        return unknown(said, keys_fix(users))
+        return unknown(said, KeysFix(users))
     named = [path for key in users if (path := key.rpartition(".")[0]) not in groups]
-    return fail(f"{user} may not administer {', '.join(named)}", keys_fix(users))
+    return fail(f"{user} may not administer {', '.join(named)}", KeysFix(users))
 
 
 def _administrators(facts: Facts, leaf: Leaf) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from yarnctl.attach.check.preflight import CAPACITY, Facts, Finding, number_of
+from yarnctl.attach.check.preflight import CAPACITY, CheckResult, Facts, number_of
 
 BY_FILE = (
     "edit capacity-scheduler.xml on each ResourceManager, all keys of one fix together, then run"
@@ -17,9 +17,6 @@ BY_REST = "send all keys of one fix in one PUT to /ws/v1/cluster/scheduler-conf"
 MAY_LOSE = "2%"  # Of the container time of an hour: 72 s of work for each container
 IN_FLIGHT_LEAST = 4
 CONTAINER_MIB = 1024
-_SET = re.compile(
-    re.escape(f"set {CAPACITY}") + r"(root(?:\.[^.=]+)*)\.([a-z][a-z_.-]*)=([^;]*?)(?: \(or .*)?(?:;|$)"
-)
 
 
 class NextSteps(msgspec.Struct, frozen=True):
@@ -29,27 +26,34 @@ class NextSteps(msgspec.Struct, frozen=True):
     run: tuple[str, ...]
 
 
-def next_steps(facts: Facts, findings: Iterable[Finding]) -> NextSteps | None:
-    """Return the steps for a cluster; None if its queues were not read."""
+def next_steps(facts: Facts, results: Iterable[CheckResult]) -> NextSteps | None:
+    """Return the steps for a cluster and its check results; None if its queues were not read."""
     if facts.root is None:
         return None
-    fixes = [one.fix for one in findings if one.severity != "ok" and f"set {CAPACITY}" in one.fix]
-    return NextSteps(_apply(facts, fixes) if fixes else "", run_options(facts))
+    keys = {key: text for one in results if one.severity != "ok" for key, text in one.keys.items()}
+    return NextSteps(_apply(facts, keys) if keys else "", run_options(facts))
 
 
-def _apply(facts: Facts, fixes: Iterable[str]) -> str:
+def _apply(facts: Facts, keys: Mapping[str, str]) -> str:
     if facts.scheduler is None:
         return BY_FILE
-    keys: dict[str, dict[str, str]] = {}
-    for fix in fixes:
-        for path, key, value in _SET.findall(fix):
-            keys.setdefault(path, {})[key] = value
-    if not keys or any(re.search("[,;' ]", text) for each in keys.values() for text in each.values()):
+    if any(re.search("[,;' ]", text) for text in keys.values()):
         return BY_REST
-    updates = (
-        f"{path}:{','.join(f'{key}={text}' for key, text in each.items())}" for path, each in keys.items()
-    )
-    return f"yarn schedulerconf -update '{';'.join(updates)}'"
+    by_queue: dict[str, list[str]] = {}
+    for key, text in keys.items():
+        path, name = _split(facts, key)
+        by_queue.setdefault(path, []).append(f"{name}={text}" if path else f"{CAPACITY}{name}={text}")
+    general = ",".join(by_queue.pop("", ()))
+    updates = ";".join(f"{path}:{','.join(pairs)}" for path, pairs in by_queue.items())
+    words = ["yarn schedulerconf"] + ([f"-update '{updates}'"] if updates else [])
+    return " ".join(words + ([f"-global {general}"] if general else []))
+
+
+def _split(facts: Facts, key: str) -> tuple[str, str]:
+    """Return the path of a key's queue ("": a key of the whole scheduler) and its name there."""
+    paths = [path for path in (*facts.queues.leaves, *facts.queues.parents) if key.startswith(f"{path}.")]
+    path = max(paths, key=len, default="")
+    return path, key.removeprefix(f"{path}.") if path else key
 
 
 def run_options(facts: Facts) -> tuple[str, ...]:

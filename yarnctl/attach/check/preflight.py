@@ -188,13 +188,27 @@ class Finding(msgspec.Struct, frozen=True):
     fix: str = ""
 
 
+class KeysFix(NamedTuple):
+    """A fix that sets keys of the capacity scheduler, without their prefix; ``more``: its last words."""
+
+    keys: Mapping[str, str]
+    more: str = ""
+
+    def __str__(self) -> str:
+        return "; ".join(f"set {CAPACITY}{key}={value}" for key, value in self.keys.items()) + self.more
+
+
 class CheckResult(msgspec.Struct, frozen=True):
-    """A finding without its rule's id and purpose. ``fault``: why a fact that the rule needs is absent."""
+    """A finding without its rule's id and purpose.
+
+    ``fault``: why a fact that the rule needs is absent. ``keys``: the scheduler's keys that the fix sets.
+    """
 
     severity: Severity
     observed: str
     fix: str = ""
     fault: Unseen | None = None
+    keys: Mapping[str, str] = {}
 
 
 class NotJudged(Exception):
@@ -210,28 +224,24 @@ def ok(seen: str) -> CheckResult:
     return CheckResult("ok", seen)
 
 
-def warn(seen: str, fix: str) -> CheckResult:
+def warn(seen: str, fix: str | KeysFix) -> CheckResult:
     """Return a check result: yarnctl works, with a disadvantage."""
-    return CheckResult("warn", seen, fix)
+    return _result("warn", seen, fix)
 
 
-def fail(seen: str | Unseen, fix: str) -> CheckResult:
+def fail(seen: str | Unseen, fix: str | KeysFix) -> CheckResult:
     """Return a check result: yarnctl cannot work, or jobs lose work."""
-    return CheckResult("fail", str(seen), fix, _fault(seen))
+    return _result("fail", seen, fix)
 
 
-def unknown(seen: str | Unseen, fix: str = "") -> CheckResult:
+def unknown(seen: str | Unseen, fix: str | KeysFix = "") -> CheckResult:
     """Return a check result: a fact could not be read."""
-    return CheckResult("unknown", str(seen), fix, _fault(seen))
+    return _result("unknown", seen, fix)
 
 
-def _fault(seen: str | Unseen) -> Unseen | None:
-    return Unseen(seen.words) if isinstance(seen, Unseen) else None
-
-
-def keys_fix(changes: Mapping[str, str]) -> str:
-    """Return the fix that sets these keys of the capacity scheduler, given without their prefix."""
-    return "; ".join(f"set {CAPACITY}{key}={value}" for key, value in changes.items())
+def _result(severity: Severity, seen: str | Unseen, fix: str | KeysFix) -> CheckResult:
+    fault = Unseen(seen.words) if isinstance(seen, Unseen) else None
+    return CheckResult(severity, str(seen), str(fix), fault, fix.keys if isinstance(fix, KeysFix) else {})
 
 
 # --- reading settings -------------------------------------------------------------------------
