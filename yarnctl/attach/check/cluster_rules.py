@@ -13,7 +13,6 @@ from yarnctl.attach.check.preflight import (
     CAPACITY,
     CheckResult,
     Facts,
-    KeysFix,
     fail,
     hadoop_version,
     is_true,
@@ -21,6 +20,7 @@ from yarnctl.attach.check.preflight import (
     number_of,
     ok,
     require_configuration,
+    set_keys,
     unknown,
     warn,
 )
@@ -234,9 +234,9 @@ def acls(facts: Facts) -> CheckResult:
         return ok(f"{user} may administer the queues")
     if len(groups) == len(users):
         said = f"groups administer {', '.join(groups)}; the groups of {user} are not known here"
-        return unknown(said, KeysFix(users))
+        return unknown(said, set_keys(facts, users))
     named = [path for key in users if (path := key.rpartition(".")[0]) not in groups]
-    return fail(f"{user} may not administer {', '.join(named)}", KeysFix(users))
+    return fail(f"{user} may not administer {', '.join(named)}", set_keys(facts, users))
 
 
 def _administrators(facts: Facts, leaf: Leaf) -> str | None:

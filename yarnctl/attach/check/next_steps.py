@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from yarnctl.attach.check.preflight import CAPACITY, CheckResult, Facts, number_of
+from yarnctl.attach.check.preflight import CAPACITY, CheckResult, Facts, key_parts, number_of
 
 BY_FILE = (
     "edit capacity-scheduler.xml on each ResourceManager, all keys of one fix together, then run"
@@ -41,7 +41,7 @@ def _apply(facts: Facts, keys: Mapping[str, str]) -> str:
         return BY_REST
     by_queue: dict[str, list[str]] = {}
     for key, text in keys.items():
-        path, name = _split(facts, key)
+        path, name = key_parts(facts, key)
         by_queue.setdefault(path, []).append(f"{name}={text}" if path else f"{CAPACITY}{name}={text}")
     general = ",".join(by_queue.pop("", ()))
     updates = ";".join(f"{path}:{','.join(pairs)}" for path, pairs in by_queue.items())
@@ -49,18 +49,11 @@ def _apply(facts: Facts, keys: Mapping[str, str]) -> str:
     return " ".join(words + ([f"-global {general}"] if general else []))
 
 
-def _split(facts: Facts, key: str) -> tuple[str, str]:
-    """Return the path of a key's queue ("": a key of the whole scheduler) and its name there."""
-    paths = [path for path in (*facts.queues.leaves, *facts.queues.parents) if key.startswith(f"{path}.")]
-    path = max(paths, key=len, default="")
-    return path, key.removeprefix(f"{path}.") if path else key
-
-
 def run_options(facts: Facts) -> tuple[str, ...]:
     """Return options that suit the cluster.
 
-    Names that stand for no queue are replaced: by the leaf queue with the largest guarantee, and the one with
-    the smallest; by one queue with deadlines if there is only one.
+    Names that stand for no queue are replaced: by the running leaf queue with the largest guarantee, and the
+    one with the smallest; by one queue with deadlines if there is only one.
     """
     mode = facts.mode
     production, research = (
@@ -68,7 +61,8 @@ def run_options(facts: Facts) -> tuple[str, ...]:
         for names in (facts.preempting_queues, facts.preemptable_queues)
     )
     if not production or (mode == "queues" and not research):
-        ranked = sorted(facts.leaves, key=lambda leaf: (-leaf.queue.guaranteed_percent, leaf.path))
+        running = [leaf for leaf in facts.leaves if leaf.queue.state in ("RUNNING", "")]
+        ranked = sorted(running, key=lambda leaf: (-leaf.queue.guaranteed_percent, leaf.path))
         if not ranked:
             return ()
         production, research = [ranked[0].path], [ranked[-1].path]

@@ -244,6 +244,24 @@ def _result(severity: Severity, seen: str | Unseen, fix: str | KeysFix) -> Check
     return CheckResult(severity, str(seen), str(fix), fault, fix.keys if isinstance(fix, KeysFix) else {})
 
 
+def key_parts(facts: Facts, key: str) -> tuple[str, str]:
+    """Return the path of a key's queue ("": a key of the whole scheduler) and the key's name there."""
+    paths = [path for path in (*facts.queues.leaves, *facts.queues.parents) if key.startswith(f"{path}.")]
+    path = max(paths, key=len, default="")
+    return path, key.removeprefix(f"{path}.") if path else key
+
+
+def set_keys(facts: Facts, keys: Mapping[str, str], more: str = "") -> KeysFix:
+    """Return the fix that sets keys. For a queue that YARN made, they are those of its parent's template."""
+    return KeysFix({_at_template(facts, key): text for key, text in keys.items()}, more)
+
+
+def _at_template(facts: Facts, key: str) -> str:
+    path, name = key_parts(facts, key)
+    template = next((leaf.queue.template for leaf in facts.leaves if leaf.path == path), "")
+    return f"{path.rpartition('.')[0]}.{template}.{name}" if template else key
+
+
 # --- reading settings -------------------------------------------------------------------------
 
 
