@@ -66,7 +66,7 @@ def command(
     from yarnctl.attach.check.gathering import gather
     from yarnctl.attach.check.next_steps import next_steps
     from yarnctl.attach.check.preflight import Facts
-    from yarnctl.attach.check.rules import judge
+    from yarnctl.attach.check.rules import check_results, findings_of
 
     if admission is not None:
         require_mechanism(admission)
@@ -84,12 +84,12 @@ def command(
         fallback_root=_fallback_root(spark_fallback),
     )
     facts = gather(address, facts, lambda: time.time_ns() // 1_000_000)
-    findings = judge(facts)
-    steps = next_steps(facts, findings)
+    results = check_results(facts)
+    steps = next_steps(facts, results.values())
     if steps is not None:
         managers = [word for url in address.resource_managers for word in ("--rm", url)]
         steps = msgspec.structs.replace(steps, run=("yarnctl", "run", *managers, *steps.run))
-    return _print(findings, output, steps)
+    return _print(findings_of(results), output, steps)
 
 
 def _fallback_root(folder: str | None) -> str:

@@ -21,7 +21,12 @@ import msgspec
 
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.connection.cluster_queues import QueueNames
-from yarnctl.attach.connection.connection import Attachment, discover_name_nodes, require_name_nodes
+from yarnctl.attach.connection.connection import (
+    Attachment,
+    discover_name_nodes,
+    name_nodes_in,
+    require_name_nodes,
+)
 from yarnctl.attach.port import attach, hdfs_limits
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController
@@ -50,6 +55,7 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.hadoop.http.gateway import READ_ONLY, USE_YARN_UI, service_at
 from yarnctl.hadoop.http.session import passed_ns
 from yarnctl.hadoop.lock import LOCK_PATH, LockFile
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -178,8 +184,12 @@ def with_hdfs(plan: Plan) -> Plan:
     Raises Unreachable if the ResourceManager does not answer and BadInput if it names none; a daemon
     that only observes does without.
     """
+    if service_at(plan.cluster.resource_managers[0]) == "RESOURCEMANAGER":
+        if plan.attachment.enforce:
+            raise BadInput(plan.cluster.resource_managers[0], READ_ONLY, USE_YARN_UI)
+        _LOG.warning("%s: %s", plan.cluster.resource_managers[0], READ_ONLY)
     if plan.cluster.name_nodes:
-        return plan
+        return _with_inner_names(plan) if plan.cluster.authentication == "basic" else plan
     try:
         cluster = found_hdfs(plan.cluster, required=plan.attachment.enforce)
     except YarnctlError as error:
@@ -190,9 +200,23 @@ def with_hdfs(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, cluster=cluster)
 
 
+def _with_inner_names(plan: Plan) -> Plan:
+    """Return the plan with the NameNodes' names inside the cluster, by which jobs name their HDFS."""
+    try:
+        configuration = plan.cluster.resource_manager().configuration()
+        inner = name_nodes_in(configuration, plan.cluster.resource_managers[0])
+    except YarnctlError as error:
+        _LOG.warning("cannot find the names of HDFS behind the gateway: %s", error)
+        return plan
+    known = (*plan.attachment.name_nodes, *inner)
+    return msgspec.structs.replace(
+        plan, attachment=msgspec.structs.replace(plan.attachment, name_nodes=known)
+    )
+
+
 def found_hdfs(cluster: ClusterAddress, *, required: bool) -> ClusterAddress:
     """Return the cluster with the NameNodes that the ResourceManager's configuration names."""
-    found = discover_name_nodes(cluster.resource_manager(), cluster.resource_managers[0])
+    found = discover_name_nodes(cluster, cluster.resource_manager(), cluster.resource_managers[0])
     if required:
         found = require_name_nodes(found)
     return msgspec.structs.replace(cluster, name_nodes=found)

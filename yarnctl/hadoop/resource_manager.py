@@ -115,7 +115,7 @@ class ResourceManager:
                 kind = self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER_KIND).kind
             except YarnctlError:
                 raise problem from None
-            if kind == "capacityScheduler":
+            if kind in ("", "capacityScheduler"):
                 raise
             said = f"{kind[:1].upper()}{kind[1:60]} is not supported"
             where = self._to.pinned or self._to.addresses[0]

@@ -10,13 +10,14 @@ import msgspec
 
 from yarnctl.attach.check.hdfs_rules import above
 from yarnctl.attach.check.preflight import Facts, TriedAddress
-from yarnctl.attach.connection.connection import name_nodes_in
+from yarnctl.attach.connection.connection import name_nodes_in, refuse_discovery
 from yarnctl.attach.connection.web_proxy import find_proxy
 from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.frameworks.flink.rest import KIND as FLINK
 from yarnctl.frameworks.spark.rest import KIND as SPARK
 from yarnctl.hadoop.http.answers import JSON, Missing, Rejected
+from yarnctl.hadoop.http.gateway import service_at
 from yarnctl.hadoop.http.transport import FAULT_WORDS, MANAGER_INFO, Transport, connection_fault
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.proxied import approved
@@ -41,6 +42,7 @@ def gather(cluster: ClusterAddress, facts: Facts, clock_ms: Callable[[], int]) -
         "info": _identified(manager, to),
         "caller_identity": cluster.user,
         "managers": len(to.addresses),
+        "knox": service_at(to.addresses[0]),
     }
     seen["caller"] = _try(why, "caller", manager.whoami)
     seen["configuration"] = _try(why, "configuration", manager.configuration)
@@ -62,13 +64,20 @@ def gather(cluster: ClusterAddress, facts: Facts, clock_ms: Callable[[], int]) -
     if seen["clock_ahead_ms"] is None:
         why.setdefault("clock_ahead_ms", "the ResourceManager's responses have no Date header")
     configuration = seen["configuration"] or {}
-    nodes = cluster.name_nodes or _try(why, "webhdfs", lambda: name_nodes_in(configuration, to.pinned)) or ()
+    nodes = cluster.name_nodes or _try(why, "webhdfs", partial(_name_nodes, cluster, configuration, to)) or ()
     if nodes:
         seen |= _hdfs(msgspec.structs.replace(cluster, name_nodes=nodes), facts, why)
     else:
         reason = why.setdefault("webhdfs", "--name-node is not set, and /conf names no NameNode")
         why |= dict.fromkeys(HDFS, reason)
     return msgspec.structs.replace(facts, **seen, why=why)
+
+
+def _name_nodes(
+    cluster: ClusterAddress, configuration: Mapping[str, str], transport: Transport
+) -> tuple[str, ...]:
+    refuse_discovery(cluster, "--name-node", "set it to https://HOST:8443/gateway/TOPOLOGY")
+    return name_nodes_in(configuration, transport.pinned)
 
 
 def _identified(manager: ResourceManager, transport: Transport) -> yarn.ClusterInfo:

@@ -20,6 +20,7 @@ from yarnctl.attach.connection.application_guard import ApplicationGuard, GuardB
 from yarnctl.attach.connection.application_rows import ApplicationRows
 from yarnctl.attach.connection.calls import Calls
 from yarnctl.attach.connection.cluster_queues import QueueNames
+from yarnctl.config import ClusterAddress
 from yarnctl.deciding.queue_names import NamedQueues
 from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
@@ -287,9 +288,18 @@ class Connection:
 WHERE = "the ResourceManager's /conf"
 
 
-def discover_name_nodes(manager: ResourceManager, manager_url: str) -> tuple[str, ...]:
+def discover_name_nodes(
+    cluster: ClusterAddress, manager: ResourceManager, manager_url: str
+) -> tuple[str, ...]:
     """Return the base URLs of WebHDFS, () if none is configured. Raises as the client does, and BadInput."""
+    refuse_discovery(cluster, "name_nodes", "set --name-node https://HOST:8443/gateway/TOPOLOGY")
     return name_nodes_in(manager.configuration(), manager_url)
+
+
+def refuse_discovery(cluster: ClusterAddress, name: str, fix: str) -> None:
+    """Raise BadInput for an address that is not set and cannot be found behind a gateway."""
+    if cluster.authentication == "basic":
+        raise BadInput(name, "not set, and the addresses in /conf are behind the gateway", fix)
 
 
 def name_nodes_in(configuration: Mapping[str, str], manager_url: str) -> tuple[str, ...]:
