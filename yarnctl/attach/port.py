@@ -33,7 +33,7 @@ from yarnctl.attach.observing.victims import ObservedVictim, Unmodelled, Victim
 from yarnctl.attach.orders.connected import Connected, LeavingObserver, SavedWork
 from yarnctl.attach.orders.performing import Performing
 from yarnctl.attach.orders.polled_applications import PolledApplications
-from yarnctl.attach.orders.reversible import ApplicationPriority, QueueMaximum
+from yarnctl.attach.orders.reversible import ApplicationPriority, QueueMaximum, QueuePreemption
 from yarnctl.attach.orders.tracking import OrderTracking
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import (
@@ -108,6 +108,7 @@ class AttachedPort:
         self.queue_settings = Queues(connection)
         reversible: dict[ChangeKind, ReversibleSetting] = {"queue": QueueMaximum(connection)}
         reversible["priority"] = ApplicationPriority(connection)
+        reversible["preemption"] = QueuePreemption(connection)
         files = None if hdfs is None else ChangeFiles(hdfs, LOCK_PATH, attachment.instance or "port")
         self.restorer = restorer = Restorer(files, reversible, self.perform, clock)
         are_leaving = self._tracking.are_leaving

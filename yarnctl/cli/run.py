@@ -33,6 +33,7 @@ from yarnctl.command_line import option_group
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
+    from yarnctl.attach.connection.connection import YarnPreemption
     from yarnctl.daemon.loop import Loop
     from yarnctl.daemon.running import Plan
     from yarnctl.daemon.state_dir import StateDir
@@ -59,6 +60,7 @@ class PreemptionOptions(NamedTuple):
     budgets: Path | None = None
     allow_priority: bool = False
     cap_queue: bool = False
+    yarn_preemption: YarnPreemption = "off"
     predicted_demand: int = 0
     kill_on_timeout: bool = False
     order_timeout_s: int = 25
@@ -147,6 +149,16 @@ _PREEMPTION = (
         help="While production requests are pending, lower maximum-capacity of the preemptable queues to"
         " their guarantee, so that research does not take the freed containers; restore it afterwards."
         " Requires a scheduler configuration that can be changed at run time.",
+    ),
+    click.option(
+        "--yarn-preemption",
+        type=click.Choice(("switch", "beside", "off")),
+        default="off",
+        show_default=True,
+        help="YARN's own preemption of the preemptable queues. switch: turn it off while yarnctl acts, and on"
+        " again when yarnctl stops, dies or is paused; requires a scheduler configuration that can be changed"
+        " at run time. beside: act although it is on (docs/yarn.md has the waits that it needs). off: send no"
+        " order while it is on.",
     ),
     click.option(
         "--predicted-demand",
@@ -289,6 +301,7 @@ def plan_of(
         allow_kill=preemption.kill_on_timeout,
         allow_priority=preemption.allow_priority,
         allow_queue_cap=preemption.cap_queue,
+        yarn_preemption=preemption.yarn_preemption,
         predicted_max=predicted_max_of(preemption, queues.mode, gate.history),
         requests_root=requests_root,
         requests_owner=address.user,

@@ -27,6 +27,7 @@ from yarnctl.attach.connection.connection import (
     name_nodes_in,
     require_name_nodes,
 )
+from yarnctl.attach.eligibility.permission import switch_by_hand
 from yarnctl.attach.port import attach, hdfs_limits
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController
@@ -41,6 +42,7 @@ from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.named_queues import admission_with_paths, named_in, resolve_at_start, with_paths
+from yarnctl.daemon.preemption_switch import PreemptionSwitch
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
@@ -55,6 +57,7 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.gateway import READ_ONLY, USE_YARN_UI, service_at
 from yarnctl.hadoop.http.session import passed_ns
 from yarnctl.hadoop.lock import LOCK_PATH, LockFile
@@ -135,12 +138,21 @@ class HostPermission(Protocol):
     def why_nothing(self) -> ModeReason | None:
         """Return why no action may be sent now, or None."""
 
+    def preempted_queues(self) -> tuple[str, ...]:
+        """Return the preemptable leaf queues in which YARN itself may preempt, as last observed."""
+
+    def is_preemptable(self, queue: str) -> bool:
+        """Return whether a queue's applications are preemptable."""
+
 
 class QueueSettings(Protocol):
     """The part of :class:`yarnctl.attach.observing.cluster_state.Queues` that a host needs."""
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Return a preemptable queue's path and configured limits, or why they are unknown."""
+
+    def preemption_key(self, queue: str) -> str:
+        """Return a queue's own key of YARN's preemption ("": absent). Raises as the client does."""
 
 
 class Attached(ClusterPort, Protocol):
@@ -237,7 +249,9 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
             plan.attachment, store_root=plan.store_root, instance=state.instance
         )
         names = QueueNames(named_in(attachment, plan.settings, plan.admitting, plan.optional_queues))
-        resolve_at_start(names, plan.cluster, must_undo=rebuilt is not None and rebuilt.must_undo)
+        must_undo = rebuilt is not None and rebuilt.must_undo
+        resolve_at_start(names, plan.cluster, must_undo=must_undo)
+        require_switchable(plan, names, must_undo=must_undo)
         first_asks = _first_asks(plan, names, stack) if attachment.predicted_max else None
         predicted = (lambda _: ()) if first_asks is None else first_asks.of
         port = attach(plan.cluster, attachment, clock_ms, predicted, names)
@@ -322,6 +336,7 @@ def make_loop(
         problem=lambda: attached.last_problem,
         left_alone=attached.left_alone,
         queue_caps=queue_caps,
+        preemption_switch=_preemption_switch(plan, attached, guarded),
         admission=admission,
         names=names,
         adopt=adopt,
@@ -408,6 +423,34 @@ def _queue_caps(plan: Plan, attached: Attached, guarded: GuardedPort, names: Que
         enabled=plan.attachment.allow_queue_cap,
         tree=_newest_tree(names),
     )
+
+
+def _preemption_switch(plan: Plan, attached: Attached, guarded: GuardedPort) -> PreemptionSwitch | None:
+    if not plan.attachment.enforce or plan.attachment.yarn_preemption != "switch":
+        return None
+    return PreemptionSwitch(
+        attached.permission.preempted_queues,
+        attached.queue_settings.preemption_key,
+        guarded.perform,
+        attached.permission.is_preemptable,
+        attached.restorer,
+    )
+
+
+def require_switchable(plan: Plan, names: QueueNames, *, must_undo: bool) -> None:
+    """Raise BadInput, with what to do by hand, if the ResourceManager's scheduler cannot be changed.
+
+    With ``must_undo`` it is only logged, as for a ResourceManager that does not answer yet.
+    """
+    if not plan.attachment.enforce or plan.attachment.yarn_preemption != "switch":
+        return
+    try:
+        plan.cluster.resource_manager().scheduler_configuration()
+    except YarnctlError as problem:
+        if isinstance(problem, Rejected) and not must_undo:
+            remedy = switch_by_hand(sorted(names.preemptable) or plan.settings.preemptable_queues)
+            raise BadInput("--yarn-preemption switch", f"is not possible: {problem}", remedy) from None
+        _LOG.warning("cannot read whether the scheduler can be changed: %s", problem)
 
 
 def _list_changes(plan: Plan, changes: Iterable[Change]) -> None:

@@ -401,8 +401,15 @@ class SetQueueMaximum(msgspec.Struct, frozen=True, tag="set-queue-maximum"):
     ratio: float
 
 
-ChangeKind = Literal["queue", "priority", "bounds", "executors"]
-"""A queue's maximum, a YARN priority, the bounds of a job's workers, the number of its executors."""
+class DisablePreemption(msgspec.Struct, frozen=True, tag="disable-preemption"):
+    """Exclude a leaf queue from YARN's own preemption."""
+
+    queue: str
+
+
+ChangeKind = Literal["queue", "priority", "bounds", "executors", "preemption"]
+"""A queue's maximum, a YARN priority, the bounds of a job's workers, the number of its executors, and whether
+YARN's own preemption leaves a queue alone."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -411,6 +418,7 @@ class Change(msgspec.Struct, frozen=True):
     ``before`` and ``now`` are the value's text: of a queue a part of its parent ("0.7"), of a priority its
     number, of bounds the JSON of :class:`yarnctl.attach.orders.reversible.JobBounds`. Of executors
     ``before`` is their number, and ``now`` the names of the decisions that drained some ("y1-d3 y1-d4").
+    Of preemption the leaf's own key ``disable_preemption`` ("" before: the key was absent).
     """
 
     kind: ChangeKind
@@ -433,7 +441,7 @@ class Restore(msgspec.Struct, frozen=True, tag="restore"):
 OrderAction = Suspend | Withdraw | Release | Kill | Drain
 """What is done about one order."""
 
-Action = OrderAction | Grow | SetPriority | SetQueueMaximum | Restore
+Action = OrderAction | Grow | SetPriority | SetQueueMaximum | DisablePreemption | Restore
 
 
 class Accepted(msgspec.Struct, frozen=True, tag="accepted"):

@@ -34,6 +34,7 @@ ROOT = "/ws/v1/cluster"
 CAPACITY = "yarn.scheduler.capacity."
 QUEUE_SHARE = (("capacity", ""), ("maximum-capacity", "100"))
 """A queue's keys below :data:`CAPACITY`, with their defaults ("": the key must be set)."""
+DISABLE = "disable_preemption"
 Signal = Literal["OUTPUT_THREAD_DUMP", "GRACEFUL_SHUTDOWN", "FORCEFUL_SHUTDOWN"]
 UNFINISHED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -281,6 +282,14 @@ class ResourceManager:
     def set_queue_maximum(self, path: str, ratio: float) -> None:
         """Set a queue's maximum, as a part of its parent; Rejected where that cannot be changed."""
         self.set_scheduler({path: {QUEUE_SHARE[1][0]: f"{ratio * 100:.10g}"}})
+
+    def preemption_key(self, path: str) -> str:
+        """Return a queue's own ``disable_preemption`` ("": absent); Rejected where it is fixed."""
+        return self.scheduler_configuration().get(f"{CAPACITY}{path}.{DISABLE}", "").strip().lower()
+
+    def set_preemption_key(self, path: str, value: str) -> None:
+        """Set a queue's own ``disable_preemption``; "" takes the key away. Rejected where it is fixed."""
+        self.set_scheduler({path: {DISABLE: value}})
 
     def _put(self, path: str, body: Mapping[str, Any], decoder: OneDecoder[Any], field: str) -> Any:
         answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))

@@ -94,12 +94,21 @@ class Aside:
     def why_nothing(self) -> ModeReason | None:
         return self.why
 
+    def preempted_queues(self) -> tuple[str, ...]:
+        return ()
+
+    def is_preemptable(self, queue: str) -> bool:
+        return False
+
 
 class NoScheduler:
     """Queues that nobody tells of."""
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         return "no scheduler here"
+
+    def preemption_key(self, queue: str) -> str:
+        raise Unreachable("no scheduler here")
 
 
 class Attached(TinyCluster):

@@ -36,6 +36,11 @@ from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, Entry, Store, StoreError, Unusable
 
+YarnPreemption = Literal["switch", "beside", "off"]
+"""What the daemon does about YARN's own preemption of the preemptable queues.
+
+It switches it off while it acts, acts beside it, or sends no order until it is off."""
+
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one attached port; spans in ms.
@@ -88,6 +93,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     loss_window_ms: int = 3_600_000
     allow_priority: bool = False
     allow_queue_cap: bool = False
+    yarn_preemption: YarnPreemption = "off"
     predicted_max: int = 0
 
     asks_max: int = 50

@@ -397,6 +397,10 @@ class Queues:
         except YarnctlError as problem:
             return str(problem)
 
+    def preemption_key(self, queue: str) -> str:
+        """Return a queue's own key of YARN's preemption ("": absent). Raises as the client does."""
+        return self._connection.manager.preemption_key(queue)
+
 
 LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
 LEAST = Resources(1024, 1)  # YARN's defaults; asks are rounded up to a multiple (vcores: at least)
