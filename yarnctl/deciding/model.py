@@ -85,7 +85,8 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled. ``runner``: its
     reduces carry the task runner and can be suspended (None: not known, its master cannot be reached);
     ``why_not``: why they cannot (None: they can, or it was not checked). ``predicted`` of its requests are
-    predicted demand (:mod:`yarnctl.deciding.foresight`). ``name`` is the job's: nothing is decided by it.
+    predicted demand (:mod:`yarnctl.deciding.foresight`). ``left_alone``: it opts out, so nothing is
+    taken. ``name`` is the job's: nothing is decided by it.
     """
 
     application: str
@@ -106,6 +107,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     why_not: EligibilityReason | None = None
     predicted: int = 0
     name: str = ""
+    left_alone: bool = False
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ class Cause(NamedTuple):
     """``tasks`` tasks of one application that were not chosen, and why.
 
     ``kind`` "task": the application's tasks were not observed. ``why_not``: why none of its tasks can be
-    suspended, for ``why`` "no-runner".
+    suspended, for ``why`` "no-runner" and "left-alone".
     """
 
     application: str
@@ -83,7 +83,7 @@ class WaitingVerdict:
         causes = []
         for (name, kind, code), tasks in counts.items():
             view = views[name]
-            why_not = view.why_not if code == "no-runner" else None
+            why_not = view.why_not if code in ("no-runner", "left-alone") else None
             causes.append(Cause(name, view.name, kind, tasks, code, why_not))
         return tuple(sorted(causes, key=lambda each: (-each.tasks, each.application, each.kind, each.why)))
 

@@ -60,8 +60,9 @@ class TriedAddress(NamedTuple):
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The gathered facts. None: not read; ``why`` (by the field's name) has the reason.
 
-    ``allow_priority`` and ``admission`` (None: off) are the options of the daemon that the check is for.
-    ``knox``: the gateway's service at the ResourceManager's address.
+    ``allow_priority`` and ``admission`` (None: off) are the options of the daemon that the check is for;
+    ``budget_queues``: the queues in its budgets file (None: no file), ``queues_left_alone`` those that opt
+    out. ``knox``: the gateway's service at the ResourceManager's address.
     ``root``: the tree of queues. ``other_scheduler``: the class of another scheduler ("": none was seen).
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``: the
@@ -81,6 +82,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     admission: str | None = None
     preempting_queues: tuple[str, ...] = ("production",)
     preemptable_queues: tuple[str, ...] = ("research",)
+    budget_queues: tuple[str, ...] | None = None
+    queues_left_alone: tuple[str, ...] = ()
     managers: int = 1
     knox: KnoxService = ""
     requests_root: str = "/yarnctl/requests"

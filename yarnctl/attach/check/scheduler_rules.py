@@ -31,9 +31,11 @@ from yarnctl.attach.check.preflight import (
 )
 from yarnctl.attach.check.queue_shares import ShareTree, share_plan
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
+from yarnctl.deciding.queue_names import NamedQueues, resolved
 from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
 from yarnctl.hadoop.wire.views import Leaf, leaves, shown_name
 from yarnctl.hadoop.wire.yarn import MODELLED, QueueInfo, label_in
+from yarnctl.journal.rendering import joined
 from yarnctl.units import NOTHING, Resources
 
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
@@ -55,6 +57,20 @@ def scheduler(facts: Facts) -> CheckResult:
     return (
         fail(f"{other} is not supported", USE_CAPACITY_SCHEDULER) if other else unknown(facts.unseen("root"))
     )
+
+
+def budgets(facts: Facts) -> CheckResult:
+    """The daemon does not start with a budgets file that names another queue."""
+    if facts.root is None:
+        return unknown(facts.unseen("root"))
+    names = facts.budget_queues or ()
+    named = NamedQueues(
+        preemptable=facts.preemptable_queues, budgets=names, left_alone=facts.queues_left_alone
+    )
+    problems = resolved(named, facts.queues).problems
+    if problems:
+        return fail(joined(problems), "name preemptable leaf queues in the budgets file")
+    return ok(f"the budgets file names {', '.join(names) or 'no queue'}")
 
 
 def labels(facts: Facts) -> CheckResult:

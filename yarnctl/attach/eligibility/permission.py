@@ -5,6 +5,7 @@ is killed, since reading may take long. An action is permitted only if all of th
 
 * the settings enforce,
 * it concerns a named queue,
+* neither its tag, its user nor its queue opts out,
 * the job is eligible (a lever may also kill a map, or a reduce that has begun nothing, of every MapReduce job
   there: that framework runs a killed task again),
 * YARN itself does not preempt there (an unknown configuration counts as preempting; facts, section 6), or
@@ -200,6 +201,8 @@ class Permission:
     def _of_application(self, application: str, verb: str) -> Outcome | None:
         """Refuse an order to an application that does not allow it. Raises Unreachable: not known yet."""
         row = self._connection.row(application)
+        if (out := self._connection.left_alone(row)) is not None:
+            return Refused(out)
         if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoPreemptableQueue(row.queue))
         reader = self._readers.of_kind.get(kind_of(row))
@@ -215,7 +218,10 @@ class Permission:
     def _of_priority(self, application: str) -> Outcome | None:
         if not self._settings.allow_priority:
             return Refused(PriorityNotAllowed())
-        queue = self._connection.row(application).queue
+        row = self._connection.row(application)
+        if (out := self._connection.left_alone(row)) is not None:
+            return Refused(out)
+        queue = row.queue
         is_named = self._queues.is_preemptable(queue) or self._queues.is_preempting(queue)
         return None if is_named else Refused(QueueNotNamed(queue))
 

@@ -232,6 +232,7 @@ class ClusterObserver:
         def make(app: yarn.AppInfo, rank: int) -> ApplicationView:
             name = app.application
             size = self.sizes.get(name) or average(app)
+            unclear = QueueUnclear(app.queue) if queues.is_unclear(app.queue) else None
             return views.application_view(
                 app,
                 queue=app.queue,
@@ -239,7 +240,7 @@ class ClusterObserver:
                 am_size=size.am,
                 task_size=size.task,
                 demand=asks.get(name, ()),
-                why_not=QueueUnclear(app.queue) if queues.is_unclear(app.queue) else why_not.get(name),
+                why_not=self._connection.left_alone(app) or unclear or why_not.get(name),
             )
 
         if self._tree != queues.tree:

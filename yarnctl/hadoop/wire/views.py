@@ -26,7 +26,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
-from yarnctl.deciding.reasons.eligibility import EligibilityReason, MasterUnreachable
+from yarnctl.deciding.reasons.eligibility import EligibilityReason, LeftAlone, MasterUnreachable
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.tags import deadline_tag_ms, tags_in
 from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
@@ -335,6 +335,7 @@ def application_view(
         priority=application.priority,
         deadline_at_ms=deadline_at_ms(application),
         progress_ratio=progress_ratio(application),
+        left_alone=isinstance(why_not, LeftAlone),
     )
 
 
