@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,8 @@ from tests.unit.hadoop.replaying import PATIENT
 from tests.unit.scheduler_files import NESTED, write_file
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort
+from yarnctl.cli import PROGRAM
+from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.view.published import Publisher
@@ -223,7 +227,7 @@ def test_explain_shows_yarns_own_words(tmp_path):
     one = Nested(write_file(tmp_path, {**NESTED, "root.eng.maximum-capacity": "50"}))
     with one.background:
         for name in ("n1:1", "n2:1"):
-            one.background.run(lambda name=name: one.played.node(name, 8))
+            one.background.run(partial(one.played.node, name, 8))
         one.background.run(lambda: one.hold("root.eng.lab", 6))
         one.background.run(lambda: one.hold("root.res", 6))
         prod = one.background.run(lambda: one.hold("root.eng.prod", 2))
@@ -268,3 +272,32 @@ def test_a_reservation_is_on_the_node_that_its_record_names(nested):
         port.activities.renew(())
         nested.background.run(nested.beat)
     assert list(seen.reserved_by_node) == [node]
+
+
+def test_check_shows_yarns_own_words(tmp_path, capfd):
+    """``yarnctl check`` on the same parent at its maximum; the nodes' heartbeats go on meanwhile."""
+    one = Nested(write_file(tmp_path, {**NESTED, "root.eng.maximum-capacity": "50"}))
+    with one.background:
+        for name in ("n1:1", "n2:1"):
+            one.background.run(partial(one.played.node, name, 8))
+        one.background.run(lambda: one.hold("root.eng.lab", 6))
+        words = [
+            "check", "--rm", one.background.url, "--preempting", "root.eng.prod", "--preemptable", "root.res",
+        ]  # fmt: skip
+        exit_status_of(PROGRAM, words)
+        assert "pending" not in capfd.readouterr().out
+        one.background.run(lambda: one.hold("root.eng.prod", 2))
+        ended = threading.Event()
+
+        def beats() -> None:
+            while not ended.wait(0.2):
+                one.background.run(one.beat)
+
+        nodes = threading.Thread(target=beats)
+        nodes.start()
+        exit_status_of(PROGRAM, words)
+        ended.set()
+        nodes.join()
+        out = " ".join(capfd.readouterr().out.split())
+    assert "root.eng.prod has pending requests: YARN reports at root.eng, node n2:1:" in out
+    assert "'Queue hits max-capacity limit'" in out

@@ -21,6 +21,7 @@ RULES: dict[str, Rule] = {
     "proxy": cluster.proxy,
     "scheduler": scheduler.scheduler,
     "queues": scheduler.queues,
+    "pending": scheduler.pending,
     "labels": scheduler.labels,
     "resources": scheduler.resources,
     "production-share": scheduler.preempting_share,
@@ -96,6 +97,8 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
 def _matters(name: str, facts: Facts) -> bool:
     if name in FOR_SPARK:
         return facts.spark
+    if name == "pending":
+        return facts.activities is not None  # they only explain: a cluster without them misses nothing
     if name == "spark-fallback":
         return bool(facts.fallback_root)
     if facts.orders_by_deadline:

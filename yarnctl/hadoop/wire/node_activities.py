@@ -56,11 +56,11 @@ class NodeActivities(msgspec.Struct, frozen=True):
                 return names[-1] if names else ""
         return ""
 
-    def words(self, application: str, queue: str) -> tuple[str, str]:
+    def words(self, application: str | None, queue: str) -> tuple[str, str]:
         """Return where the heartbeat left an application, and YARN's words there; ("", "") if it has none.
 
         The lowest element with words counts: of the application's requests, itself, its queue (a path), or
-        an ancestor.
+        an ancestor. None: the last application of the queue that the heartbeat looked at.
         """
         found = "", ""
         for allocation in self.allocations:
@@ -70,14 +70,18 @@ class NodeActivities(msgspec.Struct, frozen=True):
         return found
 
 
-def _way(root_element: ActivityElement, application: str, queue: str) -> Iterator[ActivityElement]:
+def _way(root_element: ActivityElement, application: str | None, queue: str) -> Iterator[ActivityElement]:
     """Yield the elements from root to an application and all below it, as far as they are there."""
     element = root_element
     while True:
         yield element
         names = [each.name for each in element.children]
-        if application in names:
+        if application is not None and application in names:
             yield from element.children[names.index(application)].walk()
+            return
+        if application is None and spells(element.name, queue):
+            for child in element.children:
+                yield from child.walk()
             return
         below = [each for each in element.children if _is_above(each.name, queue)]
         if not below:
