@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from emulator.cluster.entities import ParentConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import application_id
 from emulator.live.manager.manager_settings import ManagerSettings
-from emulator.live.manager.state import RequestRefused
+from emulator.live.manager.state import AppRecord, RequestRefused
 from emulator.live.rest.site import ManagerSite
 from emulator.live.wire.web import Web
 from emulator.scenario.scheduler_file import read_scheduler_file
@@ -21,13 +23,23 @@ from tests.unit.hadoop.replaying import PATIENT
 from tests.unit.scheduler_files import NESTED, write_file
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort
+from yarnctl.cli import PROGRAM
+from yarnctl.command_line import exit_status_of
+from yarnctl.daemon.guards import GuardedPort, WriteGuard
+from yarnctl.daemon.loop import Loop
+from yarnctl.daemon.view.published import Publisher
+from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.settings import Settings
 from yarnctl.frameworks.mapreduce.ordering import MapReduce
 from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.journal.chain import MemoryJournal
+from yarnctl.journal.explaining.explain import in_words
+from yarnctl.service.answers.explanations import everything_about
 from yarnctl.units import Resources
 
 PATHS = Settings(preempting_queues=("root.eng.prod",), preemptable_queues=("root.res",))
@@ -48,9 +60,9 @@ class Nested:
 
         self.background = Background(build)
 
-    def snapshot(self) -> Snapshot:
+    def port(self) -> AttachedPort:
         transport = Transport([self.background.url], limits=PATIENT)
-        port = AttachedPort(
+        return AttachedPort(
             ResourceManager(transport),
             None,
             Attachment(
@@ -61,6 +73,26 @@ class Nested:
             lambda: self.played.wall_ms,
             {KIND: MapReduce(transport)},
         )
+
+    def beat(self, times: int = 1) -> None:
+        """Let all nodes have heartbeats."""
+        for _ in range(times):
+            self.played.pass_ms(1_000)
+            for name in self.played.beats:
+                self.played.beat(name)
+
+    def hold(self, queue: str, reduces: int) -> AppRecord:
+        """Let an application of a queue hold its master and some reduces, one from each heartbeat."""
+        app = self.played.submit(queue, mib=1024)
+        self.beat()
+        self.played.up(app)
+        self.played.call(app, (10, reduces))
+        self.beat(reduces)
+        self.played.call(app)
+        return app
+
+    def snapshot(self) -> Snapshot:
+        port = self.port()
         port.observe(Controller(PATHS).to_observe)
         found = port.observe_soon()
         assert found is not None, port.last_problem
@@ -188,3 +220,84 @@ def test_a_stopped_queue_takes_no_application(tmp_path):
             (row["queuePath"], row["capacity"], row["absoluteCapacity"]) for row in eng["queues"]["queue"]
         ]
         assert shares == [("root.eng.prod", 60.0, 24.0), ("root.eng.lab", 40.0, 16.0)]
+
+
+def test_explain_shows_yarns_own_words(tmp_path):
+    """The parent eng is at its 50 %; a daemon that only observes reads the node with free capacity."""
+    one = Nested(write_file(tmp_path, {**NESTED, "root.eng.maximum-capacity": "50"}))
+    with one.background:
+        for name in ("n1:1", "n2:1"):
+            one.background.run(partial(one.played.node, name, 8))
+        one.background.run(lambda: one.hold("root.eng.lab", 6))
+        one.background.run(lambda: one.hold("root.res", 6))
+        prod = one.background.run(lambda: one.hold("root.eng.prod", 2))
+        port = one.port()
+        publisher = Publisher()
+        publisher.ungranted = Ungranted(port.activities)
+        loop = Loop(
+            Controller(PATHS),
+            GuardedPort(port, WriteGuard(None, lambda: None, Misdirection()), enforce=False),
+            MemoryJournal(),
+            publisher,
+            clock_ms=lambda: one.played.wall_ms,
+            observe_soon=port.observe_soon,
+        )
+        told = []
+        for _ in range(5):
+            loop._once()
+            lines = in_words(everything_about(publisher.view, prod.id))
+            told.append(next(line for line in lines if "now: " in line))
+            one.background.run(one.beat)
+    rejected = "no container is ordered: YARN would serve queue root.res first"
+    assert rejected in told[0]
+    assert "YARN reports" not in told[0]
+    assert told[-1].endswith("YARN reports at root.eng, node n2:1: 'Queue hits max-capacity limit'")
+
+
+def test_a_reservation_is_on_the_node_that_its_record_names(nested):
+    def begin() -> None:
+        for name in ("n1:1", "n2:1", "n3:1"):
+            nested.played.node(name, 4)
+        nested.hold("res", 7)
+        nested.played.submit("mkt", mib=3072)
+        nested.beat(3)
+
+    nested.background.run(begin)
+    (node,) = [each.name for each in nested.played.manager.actor.nodes if each.reserved is not None]
+    port = nested.port()
+    port.observe(Controller(PATHS).to_observe)
+    for _ in range(3):
+        seen = port.observe_soon()
+        assert seen is not None
+        port.activities.renew(())
+        nested.background.run(nested.beat)
+    assert list(seen.reserved_by_node) == [node]
+
+
+def test_check_shows_yarns_own_words(tmp_path, capfd):
+    """``yarnctl check`` on the same parent at its maximum; the nodes' heartbeats go on meanwhile."""
+    one = Nested(write_file(tmp_path, {**NESTED, "root.eng.maximum-capacity": "50"}))
+    with one.background:
+        for name in ("n1:1", "n2:1"):
+            one.background.run(partial(one.played.node, name, 8))
+        one.background.run(lambda: one.hold("root.eng.lab", 6))
+        words = [
+            "check", "--rm", one.background.url, "--preempting", "root.eng.prod", "--preemptable", "root.res",
+        ]  # fmt: skip
+        exit_status_of(PROGRAM, words)
+        assert "pending" not in capfd.readouterr().out
+        one.background.run(lambda: one.hold("root.eng.prod", 2))
+        ended = threading.Event()
+
+        def beats() -> None:
+            while not ended.wait(0.2):
+                one.background.run(one.beat)
+
+        nodes = threading.Thread(target=beats)
+        nodes.start()
+        exit_status_of(PROGRAM, words)
+        ended.set()
+        nodes.join()
+        out = " ".join(capfd.readouterr().out.split())
+    assert "root.eng.prod has pending requests: YARN reports at root.eng, node n2:1:" in out
+    assert "'Queue hits max-capacity limit'" in out

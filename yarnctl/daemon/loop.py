@@ -394,6 +394,8 @@ class Loop:
         self.ticks += 1
         self.tick_ms = (time.perf_counter() - began) * 1000
         self._publish()
+        if self.publisher.ungranted is not None:  # the tick's orders are sent
+            self.publisher.ungranted.read(self.publisher.view.waiting, self.publisher.view.snapshot)
         return wake_at_ms
 
     def _require_in_place(self) -> None:

@@ -28,6 +28,7 @@ from yarnctl.attach.connection.connection import (
     require_name_nodes,
 )
 from yarnctl.attach.eligibility.permission import switch_by_hand
+from yarnctl.attach.observing.activity_reader import ActivityReader
 from yarnctl.attach.port import attach, hdfs_limits
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController
@@ -47,6 +48,7 @@ from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import LoopStatus, Publisher
+from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.deciding.admission.payments import sold_deadlines
 from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.model import Change, Snapshot
@@ -165,6 +167,10 @@ class Attached(ClusterPort, Protocol):
     @property
     def last_problem(self) -> ModeReason | None:
         """Why the last observation of the cluster failed; None: it succeeded."""
+
+    @property
+    def activities(self) -> ActivityReader:
+        """The reader of YARN's records of single heartbeats."""
 
     def left_alone(self) -> Mapping[str, EligibilityReason]:
         """Return attempt -> why its runner cannot suspend it."""
@@ -292,6 +298,7 @@ def make_loop(
         plan = _with_paths(plan, names.named, names.found)
     enforce = plan.attachment.enforce
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
+    publisher.ungranted = Ungranted(attached.activities)
     if rebuilt is not None:
         _go_on(rebuilt, attached, publisher)
     lock = _lock(plan, state) if enforce else None

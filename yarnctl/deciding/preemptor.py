@@ -85,12 +85,14 @@ class ClusterDemand(NamedTuple):
 
     ``refused`` are triggers without a decision, and why; ``free`` is the capacity per node that is not
     assigned; ``preemptable_queues`` is empty in deadline mode: every less urgent application counts.
+    ``fitting``: how many pending containers of all applications fit into free or expected capacity.
     """
 
     applications: tuple[ApplicationDemand, ...]
     refused: tuple[tuple[Trigger, TriggerReason], ...]
     free: Mapping[str, Resources]
     preemptable_queues: tuple[str, ...]
+    fitting: int = 0
 
 
 class DemandInput(NamedTuple):
@@ -203,7 +205,7 @@ def _modelled_demand(
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
         for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
     ]
-    return ClusterDemand(tuple(wishes), tuple(refused), left, victims)
+    return ClusterDemand(tuple(wishes), tuple(refused), left, victims, sum(placed.values()))
 
 
 def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from yarnctl.hadoop.http.answers import (
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.decoders import OneDecoder
+from yarnctl.hadoop.wire.node_activities import ACTIVITIES, NodeActivities
 
 ROOT = "/ws/v1/cluster"
 CAPACITY = "yarn.scheduler.capacity."
@@ -209,6 +210,13 @@ class ResourceManager:
             ","
         )  # [memory-mb (unit=Mi), vcores], or without brackets
         return tuple(name for row in rows if (name := row.partition("(")[0].strip()))
+
+    def activities(self, node: str) -> NodeActivities:
+        """Return the last record of a node's heartbeat, and have its next one recorded (facts, section 5.1).
+
+        A node that is not recorded yet has no instant. Raises Missing or BadAnswer before 3.3.0.
+        """
+        return self._to.read(f"{ROOT}/scheduler/activities", ACTIVITIES, {"nodeId": node})
 
     # --- changing -----------------------------------------------------------------------------
 

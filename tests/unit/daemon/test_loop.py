@@ -16,6 +16,7 @@ from tests.property.playing import require_replayed
 from tests.unit.deciding.freed_containers import misdirect
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.attach.eligibility.permission import MONITOR
+from yarnctl.attach.observing.activity_reader import ActivityReader
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop
 from yarnctl.daemon.state_dir import InUse, StateDir
@@ -59,6 +60,8 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput, Different, Unreachable
+from yarnctl.hadoop.http.answers import Missing
+from yarnctl.hadoop.wire.node_activities import NodeActivities
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import joined, said, text
@@ -111,6 +114,10 @@ class NoScheduler:
         raise Unreachable("no scheduler here")
 
 
+def unrecorded(node: str) -> NodeActivities:
+    raise Missing(f"no record of {node}")
+
+
 class Attached(TinyCluster):
     """A tiny cluster that grants by itself as time goes on, and may stand aside or be away."""
 
@@ -125,6 +132,7 @@ class Attached(TinyCluster):
         super().__init__(*words, **more)
         self.permission = Aside()
         self.queue_settings = NoScheduler()
+        self.activities = ActivityReader(unrecorded, lambda: self.now_ms)
         self.restorer = Restorer(None, {}, self.perform, lambda: self.now_ms)
 
     def observe_soon(self) -> Snapshot | None:

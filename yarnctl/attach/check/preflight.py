@@ -17,6 +17,7 @@ from yarnctl.deciding.queue_names import NamedQueues, QueueTree, resolved
 from yarnctl.hadoop.http.gateway import KnoxService
 from yarnctl.hadoop.lock import LOCK_PATH
 from yarnctl.hadoop.webhdfs import FileStatus
+from yarnctl.hadoop.wire.node_activities import NodeActivities
 from yarnctl.hadoop.wire.views import Leaf, leaves, queue_tree
 from yarnctl.hadoop.wire.yarn import ClusterInfo, NodeRow, QueueInfo, UserInfo
 from yarnctl.journal.rendering import joined
@@ -73,7 +74,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ("memory-mb", "vcores"). ``proxy``: the page of a running application; ``data_node``: the address to which
     the NameNode sends a new file's bytes. ``spark``: yarnctl may drain executors; ``fallback_root``: the
     folder for the shuffle blocks of whole suspended jobs ("": none), with its status in ``fallback``;
-    ``hosts``: the number of hosts with ``nodes``.
+    ``hosts``: the number of hosts with ``nodes``. ``activities``: YARN's records of heartbeats of nodes with
+    free capacity, read only while a preempting queue has pending requests.
     """
 
     caller_identity: str = ""
@@ -113,6 +115,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     safe_mode: bool | None = None
     proxy: TriedAddress | None = None
     data_node: TriedAddress | None = None
+    activities: tuple[NodeActivities, ...] | None = None
     absent: tuple[str, ...] = ()
     above: Mapping[str, FileStatus] = {}
     why: Mapping[str, str] = {}

@@ -23,6 +23,7 @@ RULES: dict[str, Rule] = {
     "scheduler": scheduler.scheduler,
     "queues": scheduler.queues,
     "budgets": scheduler.budgets,
+    "pending": scheduler.pending,
     "labels": scheduler.labels,
     "resources": scheduler.resources,
     "production-share": scheduler.preempting_share,
@@ -114,6 +115,8 @@ def _matters(name: str, facts: Facts) -> bool:
         return bool(facts.knox)
     if name == "budgets":
         return facts.budget_queues is not None
+    if name == "pending":
+        return facts.activities is not None  # they only explain: a cluster without them misses nothing
     if name == "spark-fallback":
         return bool(facts.fallback_root)
     if facts.orders_by_deadline:

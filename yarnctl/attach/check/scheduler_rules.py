@@ -31,6 +31,7 @@ from yarnctl.attach.check.preflight import (
 )
 from yarnctl.attach.check.queue_shares import ShareTree, share_plan
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
+from yarnctl.attach.observing.activity_reader import YarnWords
 from yarnctl.deciding.queue_names import NamedQueues, resolved
 from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
 from yarnctl.hadoop.wire.views import Leaf, leaves, shown_name
@@ -141,6 +142,33 @@ def queues(facts: Facts) -> CheckResult:
     if facts.is_all_labelled:
         return ok(", ".join(leaf.path for leaf in found))
     return ok(", ".join(f"{leaf.path} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
+
+
+def pending_leaves(facts: Facts) -> list[Leaf]:
+    """Return the preempting queues with pending requests."""
+    found = facts.of(facts.preempting_queues)
+    return [leaf for leaf in found if leaf.queue.pending_containers > 0 or leaf.queue.pending() > NOTHING]
+
+
+def pending(facts: Facts) -> CheckResult:
+    """YARN's own words about pending production requests, from nodes with free capacity."""
+    found = {
+        leaf.path: str(YarnWords(record.node, at, diagnostic))
+        for leaf in pending_leaves(facts)
+        for record in reversed(facts.activities or ())
+        for at, diagnostic in (record.words(None, leaf.path),)
+        if diagnostic
+    }
+    if not found:
+        return ok("production requests are pending; YARN has no record about them")
+    said = "; ".join(f"{path} has pending requests: {words}" for path, words in found.items())
+    if not any(word in said for word in LIMIT_WORDS):
+        return ok(said)
+    return warn(said, "raise the limit that YARN names, or wait until applications below it end")
+
+
+LIMIT_WORDS = ("max-capacity", "headroom", "partition")
+"""Words of the diagnostics that name a limit, which freed containers may not relieve."""
 
 
 def preempting_share(facts: Facts) -> CheckResult:

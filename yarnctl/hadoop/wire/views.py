@@ -372,6 +372,14 @@ def cluster_room(nodes: Iterable[yarn.NodeRow]) -> tuple[Resources, Resources, M
     return total, largest, free
 
 
+def names_hosts(application: yarn.AppInfo) -> bool:
+    """Return whether a request of an application names a node: YARN may wait for that node."""
+    return any(
+        row.count > 0 and row.location != ANYWHERE and not row.location.startswith("/")
+        for row in application.requests
+    )
+
+
 def reserved(application: yarn.AppInfo) -> Resources:
     """Return what is reserved for an application in the default partition; its flat fields are sums."""
     total = Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
