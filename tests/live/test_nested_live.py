@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from tests import http_client
 from tests.hadoop.background import Background
 from tests.live.rm_playing import Played
 from tests.unit.hadoop.replaying import PATIENT
-from tests.unit.scheduler_files import NESTED, write_file
+from tests.unit.scheduler_files import ABSOLUTE, NESTED, USERS, write_file
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort
 from yarnctl.cli import PROGRAM
@@ -49,8 +50,8 @@ class Nested:
     """A served manager with the queues of a file; everything happens on the server's thread."""
 
     def __init__(self, path: Path) -> None:
-        leaves, parents, keys = read_scheduler_file(path)
-        self.played = Played(ManagerSettings(queues=leaves, parents=parents, keys=keys))
+        file = read_scheduler_file(path)
+        self.played = Played(ManagerSettings(queues=file.leaves, parents=file.parents, keys=file.keys))
         scheduler = self.played.manager.actor.scheduler
         assert isinstance(scheduler, TreeScheduler)
         self.scheduler = scheduler
@@ -101,7 +102,7 @@ class Nested:
     def check(self) -> Snapshot:
         """Compare yarnctl's snapshot with the scheduler's own state."""
         seen, nodes = self.snapshot(), self.scheduler.nodes
-        parents = {node.path: node for node in nodes.values() if node.leaf is None}
+        parents = {node.path: node for node in nodes.values() if node.below}
         assert [view.queue for view in seen.parents] == sorted(parents)
         for view in seen.parents:
             node = parents[view.queue]
@@ -301,3 +302,102 @@ def test_check_shows_yarns_own_words(tmp_path, capfd):
         out = " ".join(capfd.readouterr().out.split())
     assert "root.eng.prod has pending requests: YARN reports at root.eng, node n2:1:" in out
     assert "'Queue hits max-capacity limit'" in out
+
+
+def shown(one: Nested) -> dict[str, dict[str, Any]]:
+    """Return each queue's row of GET /scheduler, by path."""
+    answer = http_client.get(f"{one.background.url}/ws/v1/cluster/scheduler").json()
+    rows, found = [answer["scheduler"]["schedulerInfo"]], {}
+    while rows:
+        row = rows.pop()
+        found[row["queuePath"]] = row
+        rows += row["queues"].get("queue", []) if "queues" in row else []
+    return found
+
+
+def test_queues_are_created_for_users_and_share_their_parents_guarantee(tmp_path):
+    """The table of facts: 10 % of a parent, two users, 5 % each; the parent is empty at first."""
+    one = Nested(write_file(tmp_path, {**NESTED, **USERS}))
+    with one.background:
+        one.background.run(lambda: one.played.node("n1:1", 20))
+        users = shown(one)["root.users"]
+        assert (users["queueType"], users["autoCreationEligibility"], users["queues"]) == (
+            "parent", "flexible", {},
+        )  # fmt: skip
+        assert "type" not in users
+        one.check()
+        zoe = one.background.run(lambda: one.played.submit("root.users.zoe"))
+        assert shown(one)["root.users.zoe"]["absoluteCapacity"] == 10.0
+        yan = one.background.run(lambda: one.played.submit("root.users.yan"))
+        assert (zoe.queue, yan.queue) == ("users.zoe", "users.yan")
+        rows = shown(one)
+        for name in ("zoe", "yan"):
+            row = rows[f"root.users.{name}"]
+            assert (row["creationMethod"], row["mode"], row["weight"], row["normalizedWeight"]) == (
+                "dynamicFlexible", "weight", 1.0, 0.5,
+            )  # fmt: skip
+            assert (row["absoluteCapacity"], row["capacity"]) == (5.0, 50.0)
+            assert (row["isAutoCreatedLeafQueue"], row["autoCreationEligibility"]) == (False, "off")
+        assert (rows["root.users"]["creationMethod"], rows["root.mkt"]["mode"]) == ("static", "percentage")
+        one.background.run(lambda: one.played.beat("n1:1"))
+        seen = one.check()
+        assert {"root.users.yan", "root.users.zoe"} <= {view.queue for view in seen.queues}
+        keys = one.background.run(lambda: one.played.manager.settings.keys)
+        assert not any("zoe" in key for key in keys)
+        url = f"{one.background.url}/ws/v1/cluster/scheduler-conf?user.name=yarnctl"
+        entry = {"key": "capacity", "value": "3w"}
+        body = {"update-queue": [{"queue-name": "root.users.zoe", "params": {"entry": [entry]}}]}
+        assert http_client.put(url, json=body).status_code == 200
+        assert shown(one)["root.users.yan"]["absoluteCapacity"] == 2.5
+        one.check()
+
+
+@pytest.mark.parametrize("queue", ["zoe", "root.mkt.zoe", "root.users.a.b.c", "root.users"])
+def test_a_queue_that_no_parent_creates_is_unknown(tmp_path, queue):
+    one = Nested(write_file(tmp_path, {**NESTED, **USERS}))
+    with one.background:
+        one.background.run(one.played.node)
+        with pytest.raises(RequestRefused, match="unknown queue"):
+            one.background.run(lambda: one.played.submit(queue))
+        assert "root.users.a" not in shown(one)
+
+
+def test_below_a_stopped_parent_no_queue_is_created(tmp_path):
+    one = Nested(write_file(tmp_path, {**NESTED, **USERS, "root.users.state": "STOPPED"}))
+    with one.background:
+        one.background.run(one.played.node)
+        with pytest.raises(RequestRefused, match=r"STOPPED: root\.users\.zoe"):
+            one.background.run(lambda: one.played.submit("root.users.zoe"))
+        assert "root.users.zoe" not in shown(one)
+
+
+def test_a_queue_that_is_stopped_while_it_is_used_is_draining(nested):
+    played = nested.played
+    nested.background.run(lambda: played.node("n1:1", 20))
+    nested.background.run(lambda: played.submit("lab"))
+    url = f"{nested.background.url}/ws/v1/cluster/scheduler-conf?user.name=yarnctl"
+    entry = {"key": "state", "value": "STOPPED"}
+    body = {"update-queue": [{"queue-name": "root.eng", "params": {"entry": [entry]}}]}
+    assert http_client.put(url, json=body).status_code == 200
+    states = {path: row["state"] for path, row in shown(nested).items() if path.startswith("root.eng")}
+    assert states == {"root.eng": "DRAINING", "root.eng.lab": "DRAINING", "root.eng.prod": "STOPPED"}
+    with pytest.raises(RequestRefused, match="STOPPED"):
+        nested.background.run(lambda: played.submit("prod"))
+
+
+def test_absolute_resources_are_shown_as_they_are(tmp_path):
+    one = Nested(write_file(tmp_path, {**NESTED, **ABSOLUTE}))
+    with one.background:
+        one.background.run(lambda: one.played.node("n1:1", 12))  # 12288 MiB, 12 vcores
+        rows = shown(one)
+        res = rows["root.res"]
+        assert (res["mode"], res["isAbsoluteResource"], res["absoluteCapacity"]) == (
+            "absolute", True, pytest.approx(100 / 3),
+        )  # fmt: skip
+        assert [res[key]["memory"] for key in ("minEffectiveCapacity", "maxEffectiveCapacity")] == [
+            2048,
+            3072,
+        ]
+        assert [res[key]["vCores"] for key in ("minEffectiveCapacity", "maxEffectiveCapacity")] == [4, 8]
+        assert rows["root.eng.lab"]["maxEffectiveCapacity"]["memory"] == 12288
+        one.check()
