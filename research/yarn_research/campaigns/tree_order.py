@@ -1,0 +1,163 @@
+"""Which request gets a freed container: a real ResourceManager, yarnctl's forecast, and the emulator.
+
+``python -m yarn_research.campaigns.tree_order --output tree-order.json --seeds 1001-1300`` plays one random
+tree for each seed on a real ResourceManager 3.4.2 (``tests.hadoop.scheduler_rig``) and resumes a file.
+
+Rule, written before the first counted run:
+
+* In a state in which two rounds of heartbeats change nothing, one container is given back. First the node
+  that it was on has a heartbeat, then all nodes in rounds, until two rounds change nothing.
+* The forecast is made before that, from yarnctl's own observation over REST and the container to be freed.
+  The emulator's scheduler is put into the same state, frees the same container and has the same heartbeats.
+* A *grant* is one container that the ResourceManager gives after that, or that the other side expects
+  beyond those: of a step with the multisets R (real) and F (forecast), by application, max(|R|, |F|) grants
+  are counted, and the size of their intersection as equal. So a grant that is foreseen and does not come
+  counts as a difference, and so does one that comes and is not foreseen.
+* A tree is played until ``GRANTS`` containers were granted or ``STEPS_MAX`` steps were done.
+* A step is thrown out, and counted as such, only if two sibling queues with pending requests have exactly
+  equal ratios and equal guarantees as it begins: YARN leaves their order to the order in which it holds them.
+* The interval is Clopper and Pearson's (Biometrika 26(4), 1934), 95 %, over grants.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from tests.hadoop.scheduler_rig import VERSION, SchedulerRig
+from yarn_research.campaigns.kept_file import gone_on, keep
+from yarn_research.campaigns.provenance import head
+from yarn_research.campaigns.tree_order_states import EmulatedTree, RealTree
+from yarnctl.command_line import print_json
+from yarnctl.deciding.forecast import FreeCapacity, model_queues
+from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.order import Order
+from yarnctl.deciding.tree_model import placed_in
+from yarnctl.units import Resources
+
+KIND = "tree-order"
+GRANTS, STEPS_MAX = 10, 24
+
+
+class TreeOrders(msgspec.Struct):
+    """The whole file; ``trees``: by seed."""
+
+    head: dict[str, Any]
+    trees: dict[str, dict[str, Any]] = {}
+
+
+def forecast(snapshot: Snapshot, victim: str, container: str, node: str, size: Resources) -> Counter[str]:
+    """Return what yarnctl foresees that each application is granted once a container is free."""
+    coming = [
+        Order(
+            order="o-000001", requester="", victim=victim, attempt="", container=container, node=node,
+            size=size, request_size=size, serves=0, group="o-000001", generation=0, verb="kill", decision=0,
+            ordered_at_ms=0, progress_at_ms=0,
+        )
+    ]  # fmt: skip
+    queues = model_queues(snapshot, coming)
+    placed, _ = placed_in(snapshot, queues, FreeCapacity(snapshot.free_by_node, coming))
+    return Counter(placed)
+
+
+def play(rig: SchedulerRig, seed: int, *, flat: bool = False) -> dict[str, Any]:
+    """Play one tree; return its counts and its differences with their states."""
+    began = time.monotonic()
+    tree = RealTree(rig, seed, flat=flat)
+    counts: Counter[str] = Counter()
+    differences: list[dict[str, Any]] = []
+    try:
+        while counts["grants"] < GRANTS and counts["steps"] < STEPS_MAX:
+            if tree.chance.random() < 0.25 or not tree.held:
+                tree.change()
+            if not tree.held:
+                counts["steps"] += 1
+                continue
+            container = tree.chance.choice(sorted(tree.held))
+            row = tree.held[container]
+            size = Resources(row["memory_mib"], row["vcores"])
+            snapshot, state = tree.snapshot(), tree.state()
+            foreseen = forecast(snapshot, row["application"], container, row["node"], size)
+            emulated = EmulatedTree(tree.draw, state).free(container)
+            granted = tree.free(container)
+            counts["steps"] += 1
+            counts["grants"] += granted.total()
+            counts["reserving"] += bool(state["reserved"])
+            for name, told in (("forecast", foreseen), ("emulator", emulated)):
+                counts[f"{name} counted"] += max(granted.total(), told.total())
+                counts[f"{name} equal"] += (granted & told).total()
+            if granted != foreseen or granted != emulated:
+                differences.append(
+                    {
+                        "step": counts["steps"], "freed": row, "granted": granted, "forecast": foreseen,
+                        "emulator": emulated, "state": state, "snapshot": msgspec.to_builtins(snapshot),
+                    }
+                )  # fmt: skip
+    finally:
+        tree.close()
+    return {
+        "mode": tree.draw.mode, "counts": counts, "differences": differences,
+        "properties": tree.draw.properties, "nodes": tree.draw.nodes,
+        "elapsed_s": round(time.monotonic() - began, 1),
+    }  # fmt: skip
+
+
+def interval(equal: int, counted: int) -> tuple[float, float]:
+    """Return Clopper and Pearson's interval of 95 %, by bisection of the binomial's tail."""
+    from math import comb, fsum
+
+    def tail(share: float, least: int) -> float:
+        return fsum(
+            comb(counted, k) * share**k * (1 - share) ** (counted - k) for k in range(least, counted + 1)
+        )
+
+    def solve(least: int, level: float) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if tail(middle, least) < level else (low, middle)
+        return low
+
+    lower = 0.0 if equal == 0 else solve(equal, 0.025)
+    upper = 1.0 if equal == counted else solve(equal + 1, 0.975)
+    return lower, upper
+
+
+def judged(trees: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Return the sums, the shares and their intervals."""
+    counts: Counter[str] = Counter()
+    for tree in trees:
+        counts.update(tree["counts"])
+    found: dict[str, Any] = dict(counts)
+    for name in ("forecast", "emulator"):
+        counted, equal = counts[f"{name} counted"], counts[f"{name} equal"]
+        if counted:
+            found[f"{name} share"] = round(equal / counted, 4)
+            found[f"{name} interval"] = [round(each, 4) for each in interval(equal, counted)]
+    return found
+
+
+@click.command()
+@click.option("--output", type=click.Path(path_type=Path), required=True, help="File of results.")
+@click.option("--seeds", default="1001-1300", help="First and last seed.")
+@click.option("--flat", is_flag=True, help="Only flat trees in percent.")
+def main(output: Path, seeds: str, flat: bool) -> None:
+    """Play random trees of queues on a real ResourceManager."""
+    first, last = (int(each) for each in seeds.split("-"))
+    held = gone_on(output, TreeOrders(head=head(KIND, hadoop=VERSION)))
+    with SchedulerRig() as rig:
+        for seed in range(first, last + 1):
+            if str(seed) not in held.trees:
+                held.trees[str(seed)] = play(rig, seed, flat=flat)
+                keep(output, held)
+    print_json(judged(held.trees.values()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,342 @@
+"""Random trees of queues on a real ResourceManager: their configuration, their states, and one step.
+
+A *tree* is a configuration of queues with nodes, users and applications, all drawn from one seed. Its state
+is what the ResourceManager has come to by itself after containers were requested and given back. A *step*
+frees one container and sends heartbeats until two whole rounds of the nodes change nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from emulator.cluster.entities import (
+    Application,
+    Ask,
+    Container,
+    Node,
+    NodeReservation,
+    ParentConfig,
+    TreeLeafConfig,
+)
+from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.resource_manager import ResourceManager as EmulatedManager
+from tests.hadoop.scheduler_rig import SchedulerRig
+from yarnctl.attach.connection.connection import Attachment, Connection
+from yarnctl.attach.observing.cluster_state import ClusterObserver
+from yarnctl.config import ClusterAddress
+from yarnctl.deciding.model import Snapshot
+from yarnctl.units import Resources, times
+
+SLOT = Resources(512, 1)
+NODE_SLOTS = 8
+USERS = ("ann", "ben", "cid")
+ORDERS = ("utilization", "priority-utilization")
+PREFIX = "yarn.scheduler.capacity."
+ROUNDS_MAX = 60
+Mode = Literal["percentage", "weight", "absolute"]
+MODES: tuple[Mode, ...] = ("percentage", "weight", "absolute")
+
+
+@dataclass
+class QueueDraw:
+    """One queue as drawn; ``least`` and ``most`` are shares of the cluster."""
+
+    path: str
+    least: float
+    most: float
+    priority: int
+    order: str = "utilization"
+    fair: bool = False
+    factor: float | None = None
+    users_percent: int = 100
+    children: list[QueueDraw] = field(default_factory=list)
+
+
+class TreeDraw:
+    """A configuration drawn from a seed. ``flat``: root has leaves only, in percent, without any limit."""
+
+    def __init__(self, seed: int, *, flat: bool = False) -> None:
+        self.chance = random.Random(seed)
+        self.flat = flat
+        self.mode: Mode = "percentage" if flat else self.chance.choice(MODES)
+        self.nodes = self.chance.randint(3, 5)
+        self.total = times(SLOT, NODE_SLOTS * self.nodes)
+        self.properties: dict[str, str] = {
+            "yarn.scheduler.minimum-allocation-mb": str(SLOT.memory_mib),
+            "yarn.scheduler.maximum-allocation-mb": str(SLOT.memory_mib * NODE_SLOTS),
+            "yarn.scheduler.maximum-allocation-vcores": str(NODE_SLOTS),
+        }
+        self.leaves: list[QueueDraw] = []
+        self.root = self._grow("root", 1.0, 1.0, 0)
+
+    def _set(self, path: str, key: str, value: object) -> None:
+        self.properties[f"{PREFIX}{path}.{key}"] = str(value)
+
+    def _absolute(self, share: float) -> str:
+        return f"[memory={int(self.total.memory_mib * share)},vcores={int(self.total.vcores * share)}]"
+
+    def _grow(self, path: str, least: float, most: float, depth: int) -> QueueDraw:
+        chance, limits = self.chance, not self.flat
+        queue = QueueDraw(path, least, most, chance.choice((0, 0, 1, 3)) if limits else 0)
+        if depth and queue.priority:
+            self._set(path, "priority", queue.priority)
+        deepest = 1 if self.flat else 3
+        if depth == deepest or (depth and chance.random() < 0.5):
+            self.leaves.append(queue)
+            if limits:
+                queue.fair = chance.random() < 0.25
+                queue.factor = chance.choice((None, None, 1.0, 2.0))
+                queue.users_percent = chance.choice((100, 50, 25))
+            self._set(path, "ordering-policy", "fair" if queue.fair else "fifo")
+            self._set(path, "user-limit-factor", 100 if queue.factor is None else queue.factor)
+            self._set(path, "minimum-user-limit-percent", queue.users_percent)
+            return queue
+        queue.order = chance.choice(ORDERS) if limits else "utilization"
+        self._set(path, "ordering-policy", queue.order)
+        names = [f"{path}.{letter}" for letter in "abcd"[: chance.randint(2, 4)]]
+        self._set(path, "queues", ",".join(name.rpartition(".")[2] for name in names))
+        weights = [chance.randint(1, 6) for _ in names]
+        percents = [round(100 * weight / sum(weights)) for weight in weights]
+        percents[-1] += 100 - sum(percents)
+        for name, weight, percent in zip(names, weights, percents, strict=True):
+            part = weight / sum(weights) if self.mode == "weight" else percent / 100
+            share = least * part
+            limit = most if self.flat or chance.random() < 0.6 else share + (most - share) * chance.random()
+            self._set_share(name, weight, percent, share)
+            queue.children.append(self._grow(name, share, self._limited(name, limit, most), depth + 1))
+        return queue
+
+    def _set_share(self, path: str, weight: int, percent: int, share: float) -> None:
+        share_text = {"weight": f"{weight}w", "percentage": str(percent), "absolute": self._absolute(share)}
+        self._set(path, "capacity", share_text[self.mode])
+
+    def _limited(self, path: str, limit: float, most: float) -> float:
+        """Set a queue's maximum; return its share of the cluster."""
+        if self.mode == "absolute":
+            if limit < most:
+                self._set(path, "maximum-capacity", self._absolute(limit))
+            return limit
+        percent = min(100, math.ceil(100 * limit / most - 1e-9))
+        self._set(path, "maximum-capacity", percent)
+        return most * percent / 100
+
+    def configs(self) -> tuple[tuple[TreeLeafConfig, ...], tuple[ParentConfig, ...]]:
+        """Return the emulator's configuration of the same tree."""
+        leaves: list[TreeLeafConfig] = []
+        parents: list[ParentConfig] = []
+
+        def add(queue: QueueDraw) -> None:
+            name = queue.path.partition(".")[2]
+            if queue.children:
+                parents.append(
+                    ParentConfig(
+                        name=name, capacity_ratio=queue.least, maximum_ratio=queue.most,
+                        priority=queue.priority, order=queue.order,  # type: ignore[arg-type]
+                    )
+                )  # fmt: skip
+            else:
+                leaves.append(
+                    TreeLeafConfig(
+                        name=name, capacity_ratio=queue.least, maximum_ratio=queue.most,
+                        priority=queue.priority, fair=queue.fair, user_limit_factor=queue.factor,
+                    )
+                )  # fmt: skip
+            for child in queue.children:
+                add(child)
+
+        add(self.root)
+        return tuple(leaves), tuple(parents)
+
+
+@dataclass
+class LiveApplication:
+    """An application as submitted; ``pending``: request priority -> size and count still requested."""
+
+    name: str
+    queue: str
+    user: str
+    priority: int
+    pending: dict[int, tuple[Resources, int]] = field(default_factory=dict)
+
+
+class RealTree:
+    """One tree on the rig. ``held``: container -> its grant, as the master was told of it."""
+
+    def __init__(self, rig: SchedulerRig, seed: int, *, flat: bool = False) -> None:
+        self.rig = rig
+        self.draw = draw = TreeDraw(seed, flat=flat)
+        self.chance = draw.chance
+        rig.start(draw.properties)
+        size = times(SLOT, NODE_SLOTS)
+        self.nodes = [rig.register(f"127.0.0.{number + 2}", size) for number in range(draw.nodes)]
+        self.applications: dict[str, LiveApplication] = {}
+        self.held: dict[str, dict[str, Any]] = {}
+        manager = ClusterAddress(resource_managers=(rig.url,)).resource_manager()
+        self._connection = Connection(manager, None, Attachment(), lambda: int(time.time() * 1000))
+        self._observer = ClusterObserver(self._connection)
+        for _ in range(self.chance.randint(3, 6)):
+            self.submit()
+        self.settle(self.nodes[0])
+        for _ in range(self.chance.randint(2, 5)):
+            self.submit()
+        self.settle(self.nodes[0])
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def submit(self) -> None:
+        """Submit an application with one or two requests."""
+        queue = self.chance.choice(self.draw.leaves)
+        app = LiveApplication("", queue.path, self.chance.choice(USERS), self.chance.choice((0, 0, 0, 2)))
+        app.name = self.rig.submit(app.queue, app.user, app.priority, f"app-{len(self.applications)}")
+        self.applications[app.name] = app
+        for priority in self.chance.sample((5, 10, 20), self.chance.randint(1, 2)):
+            self._request(app, priority)
+
+    def _request(self, app: LiveApplication, priority: int) -> None:
+        size = times(SLOT, 1 if self.draw.flat else self.chance.choice((1, 1, 2, 3)))
+        count = self.chance.randint(2, 14)
+        app.pending[priority] = size, count
+        self.rig.request(app.name, priority, size, count)
+
+    def change(self) -> None:
+        """Let one application that requests nothing at a priority request something, or submit one."""
+        idle = [app for app in self.applications.values() if len(app.pending) < 2]
+        if len(self.applications) < 12 and (not idle or self.chance.random() < 0.3):
+            self.submit()
+        elif idle:
+            app = self.chance.choice(idle)
+            self._request(app, self.chance.choice([each for each in (5, 10, 20) if each not in app.pending]))
+        self.settle(self.nodes[0])
+
+    def settle(self, first_node: str) -> Counter[str]:
+        """Send heartbeats, the first of ``first_node``, until two rounds change nothing; return the grants."""
+        granted: Counter[str] = Counter()
+        self._count(self.rig.beat([first_node]), granted)
+        quiet, reserved = 0, self.rig.reserved()
+        for _ in range(ROUNDS_MAX):
+            rows = self.rig.beat(self.nodes)
+            before, reserved = reserved, self.rig.reserved()
+            self._count(rows, granted)
+            quiet = 0 if rows or reserved != before else quiet + 1
+            if quiet == 2:
+                return granted
+        raise RuntimeError(f"still changing after {ROUNDS_MAX} rounds of heartbeats")
+
+    def _count(self, rows: list[dict[str, Any]], granted: Counter[str]) -> None:
+        for row in rows:
+            self.held[row["container"]] = row
+            app = self.applications[row["application"]]
+            granted[app.name] += 1
+            size, count = app.pending.pop(row["priority"])
+            if count > 1:
+                app.pending[row["priority"]] = size, count - 1
+
+    def free(self, container: str) -> Counter[str]:
+        """Let a container be given back, and return what was granted after it."""
+        row = self.held.pop(container)
+        self.rig.free(row["application"], container)
+        return self.settle(row["node"])
+
+    def snapshot(self) -> Snapshot:
+        """Return the state as yarnctl's observing code reads it."""
+        self._observer.refresh()
+        return self._observer.snapshot(self._observer.tree(), self._connection.manager.nodes(), {})
+
+    def state(self) -> dict[str, Any]:
+        """Return the state as the rig knows it, for the record and for the emulator."""
+        return {
+            "applications": [
+                {
+                    "name": app.name, "queue": app.queue, "user": app.user, "priority": app.priority,
+                    "pending": [[priority, *size, count] for priority, (size, count) in app.pending.items()],
+                }
+                for app in self.applications.values()
+            ],
+            "held": list(self.held.values()),
+            "reserved": self.rig.reserved(),
+        }  # fmt: skip
+
+
+class EmulatedTree:
+    """The emulator's ResourceManager in a state of a real one."""
+
+    def __init__(self, draw: TreeDraw, state: dict[str, Any]) -> None:
+        self.rm = EmulatedManager(draw.configs()[0], self, draw.configs()[1])
+        scheduler = self.rm.scheduler
+        assert isinstance(scheduler, TreeScheduler)
+        self.scheduler: TreeScheduler = scheduler
+        for index in range(draw.nodes):
+            self.rm.register_node(Node(index, *times(SLOT, NODE_SLOTS), phase_ms=index))
+        self._nodes = {f"127.0.0.{node.index + 2}:8041": node for node in self.rm.nodes}
+        self._apps: dict[str, Application] = {}
+        self._held: dict[str, Container] = {}
+        for number, row in enumerate(state["applications"], 1):
+            queue = self.scheduler.queues[row["queue"].partition(".")[2]]
+            app = self._apps[row["name"]] = Application(number, queue, row["user"], 0, 0)
+            app.set_priority(row["priority"])
+            self.rm.applications[number] = app
+            self.scheduler.add_application(app)
+        for number, row in enumerate(state["held"], 1):
+            self._hold(number, row)
+        for row in state["applications"]:
+            app = self._apps[row["name"]]
+            for priority, memory_mib, vcores, count in row["pending"]:
+                self.rm.allocate(app, [(Ask(priority, memory_mib, vcores, off_switch=True), count)])
+        for row in state["reserved"]:
+            self._reserve(row)
+        self.names = {app: name for name, app in self._apps.items()}
+
+    def wake(self, app: Application) -> None:
+        """No master reads the mail."""
+
+    def launch_master(self, container: Container) -> None:
+        """A master is a container like any other."""
+
+    def _hold(self, number: int, row: dict[str, Any]) -> None:
+        """Count a container that exists, as the scheduler counts one that it grants."""
+        app, node = self._apps[row["application"]], self._nodes[row["node"]]
+        memory_mib, vcores = row["memory_mib"], row["vcores"]
+        container = Container(number, app, node, memory_mib, vcores, row["priority"], 0)
+        self._held[row["container"]] = self.scheduler.live[number] = container
+        self.rm.containers_granted = number
+        node.free_mib -= memory_mib
+        node.free_vcores -= vcores
+        app.used_mib += memory_mib
+        app.used_vcores += vcores
+        app.containers += 1
+        queue = app.queue
+        queue.used_mib += memory_mib
+        queue.used_vcores += vcores
+        if queue.user_mib is not None:
+            queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
+        self.scheduler.nodes[queue.name].count(memory_mib, vcores)
+
+    def _reserve(self, row: dict[str, Any]) -> None:
+        app, node = self._apps[row["application"]], self._nodes[row["node"]]
+        ask = next((each for each in app.asks if each.priority == row["priority"]), None)
+        if ask is None:
+            return
+        app.reserved[ask.priority] = app.reserved.get(ask.priority, 0) + 1
+        node.reserved = NodeReservation(app, ask)
+        self.scheduler.kept.setdefault(app, []).append(node)
+        self.scheduler.nodes[app.queue.name].count(ask.memory_mib, ask.vcores)
+
+    def free(self, container: str) -> Counter[str]:
+        """Free a container, let the nodes have heartbeats until nothing changes; return the grants."""
+        held = self._held[container]
+        self.scheduler.free(held, 0)
+        granted: Counter[str] = Counter()
+        nodes, version = [held.node, *self.rm.nodes], -1
+        while version != self.scheduler.version:
+            version = self.scheduler.version
+            for node in nodes:
+                for each in self.rm.node_heartbeat(node, [], 0):
+                    granted[self.names[each.app]] += 1
+            nodes = self.rm.nodes
+        return granted

@@ -1,0 +1,368 @@
+package scheduling;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.security.PrivilegedExceptionAction;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
+import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.hadoop.yarn.api.protocolrecords.AllocateRequest;
+import org.apache.hadoop.yarn.api.protocolrecords.AllocateResponse;
+import org.apache.hadoop.yarn.api.protocolrecords.GetNewApplicationRequest;
+import org.apache.hadoop.yarn.api.protocolrecords.RegisterApplicationMasterRequest;
+import org.apache.hadoop.yarn.api.protocolrecords.SubmitApplicationRequest;
+import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
+import org.apache.hadoop.yarn.api.records.ApplicationId;
+import org.apache.hadoop.yarn.api.records.ApplicationSubmissionContext;
+import org.apache.hadoop.yarn.api.records.Container;
+import org.apache.hadoop.yarn.api.records.ContainerId;
+import org.apache.hadoop.yarn.api.records.ContainerLaunchContext;
+import org.apache.hadoop.yarn.api.records.ContainerStatus;
+import org.apache.hadoop.yarn.api.records.NodeId;
+import org.apache.hadoop.yarn.api.records.PreemptionContainer;
+import org.apache.hadoop.yarn.api.records.PreemptionMessage;
+import org.apache.hadoop.yarn.api.records.Priority;
+import org.apache.hadoop.yarn.api.records.Resource;
+import org.apache.hadoop.yarn.api.records.ResourceRequest;
+import org.apache.hadoop.yarn.api.records.ResourceUtilization;
+import org.apache.hadoop.yarn.conf.YarnConfiguration;
+import org.apache.hadoop.yarn.event.AbstractEvent;
+import org.apache.hadoop.yarn.event.AsyncDispatcher;
+import org.apache.hadoop.yarn.event.Dispatcher;
+import org.apache.hadoop.yarn.event.Event;
+import org.apache.hadoop.yarn.event.EventHandler;
+import org.apache.hadoop.yarn.security.AMRMTokenIdentifier;
+import org.apache.hadoop.yarn.server.api.protocolrecords.NodeHeartbeatRequest;
+import org.apache.hadoop.yarn.server.api.protocolrecords.RegisterNodeManagerRequest;
+import org.apache.hadoop.yarn.server.api.protocolrecords.RegisterNodeManagerResponse;
+import org.apache.hadoop.yarn.server.api.records.MasterKey;
+import org.apache.hadoop.yarn.server.api.records.NodeHealthStatus;
+import org.apache.hadoop.yarn.server.api.records.NodeStatus;
+import org.apache.hadoop.yarn.server.resourcemanager.ResourceManager;
+import org.apache.hadoop.yarn.server.resourcemanager.rmapp.RMApp;
+import org.apache.hadoop.yarn.server.resourcemanager.rmapp.RMAppState;
+import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttempt;
+import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttemptState;
+import org.apache.hadoop.yarn.server.resourcemanager.rmcontainer.RMContainer;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.QueueMetrics;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.event.SchedulerEvent;
+import org.apache.hadoop.yarn.server.utils.BuilderUtils;
+import org.apache.hadoop.yarn.util.resource.ResourceUtils;
+
+/**
+ * A real ResourceManager in this process, with nodes and masters that act only on command.
+ *
+ * One command per line of standard input, one answer per line of standard output, both JSON. Each answer
+ * comes after the ResourceManager has handled all events that the command caused. Masters are unmanaged: they
+ * have no container, and launch nothing in the containers that they hold. See tests/hadoop/scheduler_rig.py.
+ */
+public final class SchedulerRig {
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final long PATIENCE_MS = 30_000;
+  private static final ResourceUtilization IDLE = ResourceUtilization.newInstance(0, 0, 0f);
+
+  private enum Mark { REACHED }
+
+  private static final class MarkEvent extends AbstractEvent<Mark> {
+    private final CountDownLatch latch = new CountDownLatch(1);
+
+    private MarkEvent() {
+      super(Mark.REACHED);
+    }
+  }
+
+  /** The daemon's class; it handles scheduler events in the dispatcher's own thread, so one queue is all. */
+  private static final class SteppedManager extends ResourceManager {
+    private final LinkedBlockingQueue<Event> events = new LinkedBlockingQueue<>();
+    private AsyncDispatcher dispatcher;
+    private volatile boolean idle;
+
+    @Override
+    protected Dispatcher createDispatcher() {
+      dispatcher = new AsyncDispatcher(events);
+      dispatcher.register(Mark.class, (EventHandler<MarkEvent>) event -> {
+        idle = events.isEmpty();
+        event.latch.countDown();
+      });
+      return dispatcher;
+    }
+
+    @Override
+    protected EventHandler<SchedulerEvent> createSchedulerEventDispatcher() {
+      return event -> scheduler.handle(event);
+    }
+
+    /** Wait until the dispatcher's thread has handled everything, what that caused included. */
+    private void settle() throws InterruptedException {
+      do {
+        MarkEvent mark = new MarkEvent();
+        dispatcher.getEventHandler().handle(mark);
+        if (!mark.latch.await(PATIENCE_MS, TimeUnit.MILLISECONDS)) {
+          throw new IllegalStateException("the ResourceManager's events were not handled in 30 s");
+        }
+      } while (!idle);
+    }
+  }
+
+  private static final class SteppedNode {
+    private NodeId id;
+    private MasterKey containerKey;
+    private MasterKey tokenKey;
+    private int beat;
+  }
+
+  private static final class Master {
+    private ApplicationAttemptId attempt;
+    private UserGroupInformation user;
+    private int response;
+  }
+
+  private final Map<String, SteppedNode> nodes = new LinkedHashMap<>();
+  private final Map<String, Master> masters = new LinkedHashMap<>();
+  private SteppedManager manager;
+
+  public static void main(String[] arguments) throws Exception {
+    PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+    System.setOut(System.err);  // whatever else prints must not break a line of JSON
+    SchedulerRig rig = new SchedulerRig();
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+    for (String line = in.readLine(); line != null; line = in.readLine()) {
+      ObjectNode answer = JSON.createObjectNode();
+      try {
+        rig.perform(JSON.readTree(line), answer);
+      } catch (Exception problem) {
+        problem.printStackTrace();
+        answer.put("error", problem.toString());
+      }
+      out.println(JSON.writeValueAsString(answer));
+      out.flush();
+    }
+    System.exit(0);
+  }
+
+  private void perform(JsonNode command, ObjectNode answer) throws Exception {
+    switch (command.get("command").asText()) {
+      case "start" -> start(command);
+      case "stop" -> stop();
+      case "node" -> node(command);
+      case "submit" -> answer.put("application", submit(command));
+      case "request" -> request(command, answer);
+      case "beat" -> beat(command, answer);
+      case "free" -> free(command, answer);
+      case "reserved" -> reserved(answer);
+      default -> throw new IllegalArgumentException("unknown command " + command);
+    }
+  }
+
+  private void start(JsonNode command) throws Exception {
+    stop();
+    DefaultMetricsSystem.setMiniClusterMode(true);
+    QueueMetrics.clearQueueMetrics();
+    YarnConfiguration configuration = new YarnConfiguration();
+    Iterator<Map.Entry<String, JsonNode>> given = command.get("configuration").fields();
+    while (given.hasNext()) {
+      Map.Entry<String, JsonNode> entry = given.next();
+      configuration.set(entry.getKey(), entry.getValue().asText());
+    }
+    UserGroupInformation.setConfiguration(configuration);
+    ResourceUtils.resetResourceTypes(configuration);
+    manager = new SteppedManager();
+    manager.init(configuration);
+    manager.start();
+    manager.settle();
+  }
+
+  private void stop() {
+    if (manager != null) {
+      manager.stop();
+      manager = null;
+    }
+    nodes.clear();
+    masters.clear();
+  }
+
+  private void node(JsonNode command) throws Exception {
+    SteppedNode node = new SteppedNode();
+    node.id = NodeId.newInstance(command.get("host").asText(), 8041);
+    RegisterNodeManagerResponse response =
+        manager.getResourceTrackerService().registerNodeManager(
+            RegisterNodeManagerRequest.newInstance(
+                node.id, 8042, size(command), "3.4.2", new ArrayList<>(), new ArrayList<>(), null, null, null,
+                status(node)));
+    node.containerKey = response.getContainerTokenMasterKey();
+    node.tokenKey = response.getNMTokenMasterKey();
+    nodes.put(node.id.toString(), node);
+    manager.settle();
+  }
+
+  private static NodeStatus status(SteppedNode node) {
+    return NodeStatus.newInstance(
+        node.id, node.beat, Collections.<ContainerStatus>emptyList(), Collections.<ApplicationId>emptyList(),
+        NodeHealthStatus.newInstance(true, "", 0), IDLE, IDLE, Collections.<Container>emptyList());
+  }
+
+  private static Resource size(JsonNode command) {
+    Resource size = Resource.newInstance(command.get("memory_mib").asLong(), command.get("vcores").asInt());
+    if (command.has("others")) {
+      Iterator<Map.Entry<String, JsonNode>> others = command.get("others").fields();
+      while (others.hasNext()) {
+        Map.Entry<String, JsonNode> other = others.next();
+        size.setResourceValue(other.getKey(), other.getValue().asLong());
+      }
+    }
+    return size;
+  }
+
+  private String submit(JsonNode command) throws Exception {
+    UserGroupInformation owner = UserGroupInformation.createRemoteUser(command.get("user").asText());
+    ApplicationId id = owner.doAs((PrivilegedExceptionAction<ApplicationId>) () -> {
+      ApplicationId made =
+          manager.getClientRMService().getNewApplication(GetNewApplicationRequest.newInstance())
+              .getApplicationId();
+      ApplicationSubmissionContext context =
+          ApplicationSubmissionContext.newInstance(
+              made, command.get("name").asText(), command.get("queue").asText(),
+              Priority.newInstance(command.get("priority").asInt()),
+              ContainerLaunchContext.newInstance(null, null, null, null, null, null),
+              true, false, 1, BuilderUtils.newResource(1, 1), "stepped");
+      manager.getClientRMService().submitApplication(SubmitApplicationRequest.newInstance(context));
+      return made;
+    });
+    RMApp application = manager.getRMContext().getRMApps().get(id);
+    await(() -> application.getState() != RMAppState.NEW && application.getCurrentAppAttempt() != null
+        && application.getCurrentAppAttempt().getAppAttemptState() == RMAppAttemptState.LAUNCHED, id);
+    RMAppAttempt attempt = application.getCurrentAppAttempt();
+    Master master = new Master();
+    master.attempt = attempt.getAppAttemptId();
+    master.user = UserGroupInformation.createRemoteUser(master.attempt.toString());
+    AMRMTokenIdentifier token = attempt.getAMRMToken().decodeIdentifier();
+    master.user.addTokenIdentifier(token);
+    master.user.doAs((PrivilegedExceptionAction<Object>) () ->
+        manager.getApplicationMasterService().registerApplicationMaster(
+            RegisterApplicationMasterRequest.newInstance("127.0.0.1", 0, "")));
+    await(() -> application.getState() == RMAppState.RUNNING, id);
+    masters.put(id.toString(), master);
+    return id.toString();
+  }
+
+  private interface Condition {
+    boolean holds();
+  }
+
+  private void await(Condition condition, ApplicationId id) throws InterruptedException {
+    long until = System.currentTimeMillis() + PATIENCE_MS;
+    while (!condition.holds()) {
+      if (System.currentTimeMillis() > until) {
+        RMApp application = manager.getRMContext().getRMApps().get(id);
+        throw new IllegalStateException(
+            id + " stays " + application.getState() + ": " + application.getDiagnostics());
+      }
+      Thread.sleep(2);
+      manager.settle();
+    }
+    manager.settle();
+  }
+
+  private void request(JsonNode command, ObjectNode answer) throws Exception {
+    List<ResourceRequest> requests = new ArrayList<>();
+    for (JsonNode row : command.get("requests")) {
+      requests.add(
+          ResourceRequest.newInstance(
+              Priority.newInstance(row.get("priority").asInt()), ResourceRequest.ANY, size(row),
+              row.get("count").asInt(), true, row.has("label") ? row.get("label").asText() : null));
+    }
+    allocate(command.get("application").asText(), requests, new ArrayList<>(), answer);
+  }
+
+  private void free(JsonNode command, ObjectNode answer) throws Exception {
+    List<ContainerId> given = List.of(ContainerId.fromString(command.get("container").asText()));
+    allocate(command.get("application").asText(), new ArrayList<>(), given, answer);
+  }
+
+  private void allocate(
+      String application, List<ResourceRequest> requests, List<ContainerId> given, ObjectNode answer)
+      throws Exception {
+    Master master = masters.get(application);
+    AllocateResponse response = master.user.doAs((PrivilegedExceptionAction<AllocateResponse>) () ->
+        manager.getApplicationMasterService().allocate(
+            AllocateRequest.newInstance(master.response, 0.5f, requests, given, null)));
+    master.response = response.getResponseId();
+    manager.settle();
+    ArrayNode granted = answer.withArray("granted");
+    for (Container container : response.getAllocatedContainers()) {
+      granted.addObject()
+          .put("container", container.getId().toString())
+          .put("application", application)
+          .put("node", container.getNodeId().toString())
+          .put("memory_mib", container.getResource().getMemorySize())
+          .put("vcores", container.getResource().getVirtualCores())
+          .put("priority", container.getPriority().getPriority());
+    }
+    PreemptionMessage message = response.getPreemptionMessage();
+    if (message != null) {
+      ArrayNode warned = answer.withArray("warned");
+      if (message.getStrictContract() != null) {
+        for (PreemptionContainer each : message.getStrictContract().getContainers()) {
+          warned.add(each.getId().toString());
+        }
+      }
+      if (message.getContract() != null) {
+        for (PreemptionContainer each : message.getContract().getContainers()) {
+          warned.add(each.getId().toString());
+        }
+      }
+    }
+    for (ContainerStatus status : response.getCompletedContainersStatuses()) {
+      answer.withArray("ended").addObject()
+          .put("container", status.getContainerId().toString()).put("status", status.getExitStatus());
+    }
+  }
+
+  /** One heartbeat of a node, or of each in turn; then every master takes what it was given. */
+  private void beat(JsonNode command, ObjectNode answer) throws Exception {
+    for (JsonNode name : command.get("nodes")) {
+      SteppedNode node = nodes.get(name.asText());
+      manager.getResourceTrackerService().nodeHeartbeat(
+          NodeHeartbeatRequest.newInstance(status(node), node.containerKey, node.tokenKey, null));
+      node.beat++;
+      manager.settle();
+    }
+    answer.withArray("granted");
+    for (String application : masters.keySet()) {
+      allocate(application, new ArrayList<>(), new ArrayList<>(), answer);
+    }
+  }
+
+  /** The reservations, which no answer of the web service has with their nodes. */
+  private void reserved(ObjectNode answer) {
+    ArrayNode rows = answer.withArray("reserved");
+    for (SteppedNode each : nodes.values()) {
+      SchedulerNode node = ((CapacityScheduler) manager.getResourceScheduler()).getSchedulerNode(each.id);
+      RMContainer container = node.getReservedContainer();
+      if (container != null) {
+        rows.addObject()
+            .put("node", each.id.toString())
+            .put("application", container.getApplicationAttemptId().getApplicationId().toString())
+            .put("memory_mib", container.getReservedResource().getMemorySize())
+            .put("vcores", container.getReservedResource().getVirtualCores())
+            .put("priority", container.getReservedSchedulerKey().getPriority().getPriority());
+      }
+    }
+  }
+}

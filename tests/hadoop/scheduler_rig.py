@@ -1,0 +1,136 @@
+"""A real ResourceManager in one JVM, with nodes and masters that act only on command.
+
+The program is ``scheduler_java``: class ``ResourceManager`` of Hadoop, without its RPC clients. Each node's
+heartbeat is sent on command, so that the order of events is known; a call returns after the ResourceManager
+has handled all that the command caused. Masters are unmanaged: they have no container of their own and launch
+nothing. What the ResourceManager shows is read over its own REST interface at ``url``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from tests.hadoop.artifacts import NotToBeHad, jars, javac
+from tests.hadoop.configuration import LOGGING, OPENS, SMALL, free_ports
+from yarnctl.units import Resources
+
+JAVA = Path(__file__).parent / "scheduler_java"
+VERSION = "3.4.2"
+SPAN_MS = "7200000"
+SETTINGS = {
+    "yarn.resourcemanager.scheduler.class": "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity"
+    ".CapacityScheduler",
+    "yarn.scheduler.capacity.resource-calculator": "org.apache.hadoop.yarn.util.resource"
+    ".DominantResourceCalculator",
+    "yarn.scheduler.capacity.node-locality-delay": "-1",
+    "yarn.scheduler.capacity.maximum-am-resource-percent": "1.0",
+    "yarn.cluster.max-application-priority": "10",
+    "yarn.acl.enable": "false",
+    "yarn.resourcemanager.hostname": "127.0.0.1",
+    # containers are held and never launched; nodes and masters may be silent for long
+    "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms": SPAN_MS,
+    "yarn.nm.liveness-monitor.expiry-interval-ms": SPAN_MS,
+    "yarn.am.liveness-monitor.expiry-interval-ms": SPAN_MS,
+    # each user's groups would be asked of the system
+    "hadoop.user.group.static.mapping.overrides": "ann=ann;ben=ben;cid=cid;dr.who=",
+}
+PORTS = ("address", "scheduler.address", "resource-tracker.address", "admin.address", "webapp.address")
+
+
+class RigFailed(Exception):
+    """The program reports a failure, or has ended."""
+
+
+class SchedulerRig:
+    """The program; use it as a context. ``start`` begins a new ResourceManager."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self._folder = tempfile.TemporaryDirectory()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        folder, libraries = Path(self._folder.name), jars(VERSION)
+        words = [javac(), "--release", "17", "-nowarn", "-d", str(folder), "-cp", f"{libraries}/*"]
+        done = subprocess.run([*words, *map(str, JAVA.glob("*.java"))], capture_output=True, text=True)
+        if done.returncode:
+            raise NotToBeHad(f"the program of scheduler_java does not compile: {done.stderr[-2000:]}")
+        (folder / "log4j.properties").write_text(LOGGING.replace("INFO", "ERROR", 1), encoding="utf-8")
+        (folder / "capacity-scheduler.xml").write_text("<configuration/>", encoding="utf-8")
+        java = ["java", "-Xmx768m", *SMALL.split(), *OPENS.split(), "-cp", f"{folder}:{libraries}/*"]
+        with (folder / "errors").open("wb") as errors:
+            self._process = subprocess.Popen(
+                [*java, "scheduling.SchedulerRig"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=folder,
+            )  # fmt: skip
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        process = self._process
+        if process is not None:
+            assert process.stdin is not None
+            process.stdin.close()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._folder.cleanup()
+
+    def call(self, command: str, **given: object) -> dict[str, Any]:
+        """Perform one command; raises RigFailed with what the program reports."""
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        process.stdin.write(msgspec.json.encode({"command": command, **given}) + b"\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+        answer: dict[str, Any] = msgspec.json.decode(line) if line else {"error": "the program has ended"}
+        if "error" in answer:
+            errors = (Path(self._folder.name) / "errors").read_text(errors="replace")
+            raise RigFailed(f"{command}: {answer['error']}\n{errors[-4000:]}")
+        return answer
+
+    def start(self, configuration: Mapping[str, str]) -> None:
+        """Begin a new ResourceManager with these properties beside ``SETTINGS``; the old one ends."""
+        ports = free_ports(len(PORTS))
+        addresses = {
+            f"yarn.resourcemanager.{name}": f"127.0.0.1:{port}"
+            for name, port in zip(PORTS, ports, strict=True)
+        }
+        self.url = f"http://127.0.0.1:{ports[-1]}"
+        self.call("start", configuration={**SETTINGS, **addresses, **configuration})
+
+    def register(self, host: str, size: Resources) -> str:
+        """Register a node; return its id."""
+        self.call("node", host=host, memory_mib=size.memory_mib, vcores=size.vcores)
+        return f"{host}:8041"
+
+    def submit(self, queue: str, user: str, priority: int, name: str) -> str:
+        """Submit an application and register its master; return its id."""
+        answer = self.call("submit", queue=queue, user=user, priority=priority, name=name)
+        return str(answer["application"])
+
+    def request(self, application: str, priority: int, size: Resources, count: int) -> None:
+        """Let an application request ``count`` containers in all at a priority that it has not used."""
+        row = {"priority": priority, "memory_mib": size.memory_mib, "vcores": size.vcores, "count": count}
+        self.call("request", application=application, requests=[row])
+
+    def beat(self, nodes: Sequence[str]) -> list[dict[str, Any]]:
+        """Send a heartbeat of each node in turn; return the containers that were granted."""
+        granted: list[dict[str, Any]] = self.call("beat", nodes=list(nodes))["granted"]
+        return granted
+
+    def free(self, application: str, container: str) -> None:
+        """Let an application give one container back."""
+        self.call("free", application=application, container=container)
+
+    def reserved(self) -> list[dict[str, Any]]:
+        """Return the reservations with their nodes."""
+        rows: list[dict[str, Any]] = self.call("reserved")["reserved"]
+        return rows
