@@ -291,8 +291,7 @@ def make_loop(
 ) -> tuple[Loop, JournalFile]:
     """Build controller, port, guard, journal, publisher and loop.
 
-    ``first_asks``: the source of predicted demand. ``names``: the resolved names of queues (None: the
-    plan's).
+    ``first_asks``: the source of predicted demand. ``names``: resolved names of queues (None: the plan's).
     """
     if names is not None and names.found is not None:
         plan = _with_paths(plan, names.named, names.found)

@@ -165,12 +165,12 @@ def test_bounds_of_a_request_that_failed_are_not_taken_for_lowered_ones(fake, jo
     for each in drains(2):
         port.perform(each)
     job.refuses = None
-    job.bounds = {name: {"parallelism": {"lowerBound": 1, "upperBound": 3}} for name in ("v1", "v2")}
+    job.bounds = {name: {"parallelism": {"lowerBound": 1, "upperBound": 4}} for name in ("v1", "v2")}
     for each in drains(2, 3, decision=2):
         port.perform(each)
     assert job.uppers() == {2}
     port.perform(Grow(FLINK, (1, 2)))
-    assert job.uppers() == {3}, "what its owner set, not what was before"
+    assert job.uppers() == {4}, "what its owner set, not what was before"
 
 
 def test_a_minimum_of_the_owner_is_never_lowered(fake, job):
