@@ -101,10 +101,8 @@ def test_a_tag_opts_out_and_a_closed_queue_gives_nothing_until_it_opens(tmp_path
     opens = (now + timedelta(seconds=85)).replace(second=0, microsecond=0)
     closes = opens + timedelta(hours=3)
     file = tmp_path / "budgets.toml"
-    file.write_text(
-        f'[queue.research]\nmay_lose = "100%"\nhours = ["{opens:%H:%M}-{closes:%H:%M}"]\nzone = "UTC"\n'
-    )
-    with attached(tmp_path, "--budgets", str(file)) as url:
+    file.write_text(f'[queue.research]\nhours = ["{opens:%H:%M}-{closes:%H:%M}"]\nzone = "UTC"\n')
+    with attached(tmp_path, "--may-lose", "100%", "--budgets", str(file)) as url:
         out = submit(url, "research", "ann", "3x900", "-D", "mapreduce.job.tags=yarnctl-leave-alone")
         job = submit(url, "research", "ann", "3x900")
         time.sleep(6)
