@@ -11,10 +11,12 @@ from urllib.parse import urlsplit
 
 import click
 
+from yarnctl.amounts import part_of
 from yarnctl.cli.taking_place import require_program, run_in_place
 from yarnctl.command_line import option_group, printable
 from yarnctl.errors import BadInput, Different
 from yarnctl.frameworks.command_words import program_in, refuse_hidden, shown_program
+from yarnctl.hadoop.wire.tags import MAY_LOSE_TAG
 
 if TYPE_CHECKING:
     from yarnctl.task_runner.wrapping import CommandLine
@@ -69,13 +71,25 @@ class SparkOptions(NamedTuple):
     plugin: str | None = None
     fallback: str | None = None
     uses_pipe: bool = False
-    print_defaults: bool = False
 
     def refuse_given(self, problem: str, remedy: str) -> None:
         """Raise BadInput if one of these options is given."""
         for name, value in self._asdict().items():
             if value not in (None, False, ""):
                 raise BadInput("--" + name.replace("_", "-"), problem, remedy)
+
+
+class DefaultsOptions(NamedTuple):
+    """``--print-defaults``, and the part of its container time that each job may lose."""
+
+    print_defaults: bool = False
+    may_lose: str | None = None
+
+    def tag(self) -> str:
+        """Return the tag that allows each job's loss, "" for none; raises BadInput."""
+        if self.may_lose is None:
+            return ""
+        return f"{MAY_LOSE_TAG}{round(part_of('--may-lose', self.may_lose) * 100, 4):g}%"
 
 
 _DOORS = {
@@ -174,8 +188,17 @@ _SPARK = (
         help="With --plugin: folder for the blocks of a job suspended completely.",
     ),
     click.option("--uses-pipe", is_flag=True, help="With --spark: the application calls rdd.pipe."),
+)
+_DEFAULTS = (
     click.option(
-        "--print-defaults", is_flag=True, help="With --spark: print lines for spark-defaults.conf and exit."
+        "--print-defaults",
+        is_flag=True,
+        help="Print settings for mapred-site.xml, with --spark for spark-defaults.conf, and exit.",
+    ),
+    click.option(
+        "--may-lose",
+        metavar="P",
+        help="With --print-defaults: share of its container time that each job may lose, for example 2%.",
     ),
 )
 
@@ -187,6 +210,7 @@ _SPARK = (
 @option_group(VerifyOptions, "verifying", _VERIFY)
 @option_group(FlinkOptions, "flink_options", _FLINK)
 @option_group(SparkOptions, "spark_options", _SPARK)
+@option_group(DefaultsOptions, "defaults", _DEFAULTS)
 @click.option(
     "--min-executors",
     type=click.IntRange(1),
@@ -201,6 +225,7 @@ def command(
     verifying: VerifyOptions,
     flink_options: FlinkOptions,
     spark_options: SparkOptions,
+    defaults: DefaultsOptions,
     min_executors: int | None,
 ) -> None:
     """Wrap the submit command WORDS so that yarnctl can suspend or shrink the job; print the new command.
@@ -209,6 +234,11 @@ def command(
     fails and names any setting that prevents it. With --verify, WORDS are the reducer alone, which is
     suspended at random key groups of the sample.
     """
+    if not defaults.print_defaults and defaults.may_lose is not None:
+        remedy = f"add it, or set the tag {MAY_LOSE_TAG}{defaults.may_lose} of the job"
+        raise BadInput("--may-lose", "requires --print-defaults", remedy)
+    if defaults.print_defaults:
+        _refuse_beside_defaults(words, streaming, flink_options, run_it)
     if flink_options.flink:
         spark_options.refuse_given("cannot be combined with --flink", "remove it, or --flink")
         if streaming.restartable:
@@ -218,17 +248,37 @@ def command(
     if flink_options.batch:
         raise BadInput("--batch", "requires --flink", "add --flink")
     if spark_options.spark:
-        wrap_spark(words, spark_options, min_executors or 1, places.requests, places.requests_owner, run_it)
+        wrap_spark(words, spark_options, defaults, min_executors or 1, places, run_it)
         return
     spark_options.refuse_given("requires --spark", "add --spark")
     if min_executors is not None:
         raise BadInput("--min-executors", "requires --spark or --flink", "add --spark or --flink")
+    if defaults.print_defaults:
+        if not (tag := defaults.tag()):
+            raise BadInput(
+                "--print-defaults", "MapReduce has no default without --may-lose", "add --may-lose 2%"
+            )
+        click.echo(f"<property>\n  <name>mapreduce.job.tags</name>\n  <value>{tag}</value>\n</property>")
+        return
     if not words:
         raise BadInput("command line", "is missing", "add -- hadoop jar .../hadoop-streaming.jar ...")
     if verifying.verify is not None:
         check_promise(verifying.verify, words, streaming, verifying)
         return
     wrap_streaming(words, streaming, places, run_it)
+
+
+def _refuse_beside_defaults(
+    words: Sequence[str], streaming: StreamingOptions, flink_options: FlinkOptions, run_it: bool
+) -> None:
+    """Raise BadInput for what concerns one job, a promise about its reducer above all."""
+    if words or run_it:
+        raise BadInput("--print-defaults", "requires no command", "remove the command and --exec")
+    if streaming != StreamingOptions():
+        problem = "cannot be a default of all jobs: only the author of a reducer can promise it"
+        raise BadInput("--restartable, --group-fields, --save, --load", problem, "wrap that job alone")
+    if flink_options.flink:
+        raise BadInput("--print-defaults", "cannot be combined with --flink", "wrap each job of Flink")
 
 
 def wrap_streaming(
@@ -337,9 +387,9 @@ def wrap_flink(words: Sequence[str], min_executors: int, is_batch: bool, run_it:
 def wrap_spark(
     words: Sequence[str],
     options: SparkOptions,
+    defaults: DefaultsOptions,
     min_executors: int,
-    requests: str,
-    requests_owner: str,
+    places: PlaceOptions,
     run_it: bool,
 ) -> None:
     """Print, or run, the wrapped command line; or print the lines for spark-defaults.conf."""
@@ -352,13 +402,11 @@ def wrap_spark(
         min_executors=min_executors,
         fallback=options.fallback or "",
         uses_pipe=options.uses_pipe,
-        requests=urlsplit(requests).path.rstrip("/") or "/yarnctl/requests",
-        owner=requests_owner,
+        requests=urlsplit(places.requests).path.rstrip("/") or "/yarnctl/requests",
+        owner=places.requests_owner,
     )
-    if options.print_defaults:
-        if words or run_it:
-            raise BadInput("--print-defaults", "requires no command", "remove the command and --exec")
-        click.echo("\n".join(default_lines(leaving)))
+    if defaults.print_defaults:
+        click.echo("\n".join(default_lines(leaving, defaults.tag())))
         return
     if not words:
         raise BadInput("command line", "is missing", "add -- spark-submit --master yarn ...")

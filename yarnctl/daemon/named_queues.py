@@ -7,6 +7,7 @@ earlier run has left settings to restore, the daemon sends no orders until the n
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 import msgspec
 
@@ -26,7 +27,7 @@ from yarnctl.deciding.reasons.queue_naming import (
     QueueNamedTwice,
     QueueProblem,
 )
-from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import LossRule, Settings
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.wire.views import queue_tree
 from yarnctl.journal.rendering import joined
@@ -60,11 +61,7 @@ def with_paths(settings: Settings, named: NamedQueues, resolved: Resolved) -> Se
     """
     levers = settings.levers
     if levers is not None and levers.budgets:
-        rules = tuple(
-            msgspec.structs.replace(rule, name=resolved.paths[rule.name]) if rule.kind == "queue" else rule
-            for rule in levers.budgets
-        )
-        levers = msgspec.structs.replace(levers, budgets=rules)
+        levers = msgspec.structs.replace(levers, budgets=rules_with_paths(levers.budgets, resolved))
     return msgspec.structs.replace(
         settings,
         preempting_queues=resolved.of(named.preempting) or named.preempting,
@@ -72,6 +69,14 @@ def with_paths(settings: Settings, named: NamedQueues, resolved: Resolved) -> Se
         levers=levers,
         hours=settings.hours
         and tuple(msgspec.structs.replace(each, queue=resolved.paths[each.queue]) for each in settings.hours),
+    )
+
+
+def rules_with_paths(rules: Iterable[LossRule], resolved: Resolved) -> tuple[LossRule, ...]:
+    """Return loss budgets with paths for the names of queues."""
+    return tuple(
+        msgspec.structs.replace(rule, name=resolved.paths[rule.name]) if rule.kind == "queue" else rule
+        for rule in rules
     )
 
 

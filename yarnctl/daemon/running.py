@@ -42,7 +42,13 @@ from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop
-from yarnctl.daemon.named_queues import admission_with_paths, named_in, resolve_at_start, with_paths
+from yarnctl.daemon.named_queues import (
+    admission_with_paths,
+    named_in,
+    resolve_at_start,
+    rules_with_paths,
+    with_paths,
+)
 from yarnctl.daemon.preemption_switch import PreemptionSwitch
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
@@ -258,6 +264,9 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         must_undo = rebuilt is not None and rebuilt.must_undo
         resolve_at_start(names, plan.cluster, must_undo=must_undo)
         require_switchable(plan, names, must_undo=must_undo)
+        if names.found is not None:  # container time is counted by path
+            budgets = rules_with_paths(attachment.budgets, names.found)
+            attachment = msgspec.structs.replace(attachment, budgets=budgets)
         first_asks = _first_asks(plan, names, stack) if attachment.predicted_max else None
         predicted = (lambda _: ()) if first_asks is None else first_asks.of
         port = attach(plan.cluster, attachment, clock_ms, predicted, names)

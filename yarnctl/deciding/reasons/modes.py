@@ -5,6 +5,7 @@ from __future__ import annotations
 from yarnctl.deciding.reasons.queue_naming import (
     AmbiguousQueue,
     BudgetOfNoPreemptableQueue,
+    EveryQueueLeftAlone,
     NoLeafQueue,
     ParentQueue,
     QueueInBothRoles,
@@ -133,7 +134,7 @@ class LoopFailed(Reason, frozen=True):
 _Chosen = NothingInTheWay | NotEnforcing | Continued | Paused
 _Hdfs = LockHeldElsewhere | LockRanOut | HdfsUnwritable | FoldersNotSeen | FoldersUnreachable | FoldersUnfit
 _Queues = QueuesUnread | NoLeafQueue | AmbiguousQueue | ParentQueue | QueueInBothRoles | QueuesVanished
-_Options = QueueNamedTwice | BudgetOfNoPreemptableQueue
+_Options = QueueNamedTwice | BudgetOfNoPreemptableQueue | EveryQueueLeftAlone
 _Preemption = PreemptionUnknown | PreemptionOn | YarnPreemptsSomewhere | YarnPreempts | YarnPreemptsWithin
 _Seen = ClusterFault | ClusterUnseen | AskedToStop | TicksDone | LoopFailed
 ModeReason = _Chosen | _Hdfs | _Queues | _Options | ManagerSettling | _Preemption | _Seen

@@ -107,10 +107,14 @@ def wrap(
     return words.words(more, options), notes_of(own, leaving, version, words.application)
 
 
-def default_lines(leaving: Leaving) -> list[str]:
-    """Return the settings as lines of spark-defaults.conf, for all applications."""
+def default_lines(leaving: Leaving, may_lose_tag: str = "") -> list[str]:
+    """Return the settings as lines of spark-defaults.conf, for all applications.
+
+    ``may_lose_tag`` allows each of them to lose a part of its container time; "": none.
+    """
     refuse_options(leaving)
-    found = {**settings_for(leaving), TAGS: ",".join(drain_tags(leaving.route, leaving.min_executors))}
+    tags = [*([may_lose_tag] if may_lose_tag else []), *drain_tags(leaving.route, leaving.min_executors)]
+    found = {**settings_for(leaving), TAGS: ",".join(tags)}
     found[FILES if leaving.route == "signal" else JARS] = _file_of(leaving)
     width = max(map(len, found))
     return [f"{name:<{width}} {value}" for name, value in found.items()]

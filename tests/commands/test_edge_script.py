@@ -1,0 +1,139 @@
+"""The script for edge nodes as docs/site.md prints it, and the defaults: what becomes of users' commands."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from yarnctl.attach.eligibility.settings_reader import Drainable
+from yarnctl.cli import wrap as wrap_command
+from yarnctl.errors import BadInput
+from yarnctl.frameworks.spark.consent import judge
+from yarnctl.frameworks.spark.wrapping import defaults_in
+from yarnctl.hadoop.wire.tags import may_lose_tag_ratio, tags_in
+
+ROOT = Path(__file__).resolve().parents[2]
+SHELL = shutil.which("sh") or "/bin/sh"
+
+
+class Edge:
+    """An edge node: the printed script first in PATH, behind it a program that tells its words."""
+
+    def __init__(self, folder: Path, option: str, name: str) -> None:
+        page = (ROOT / "docs" / "site.md").read_text()
+        (script,) = re.findall(r"```sh\n(#!/bin/sh\n.*?)```", page, re.DOTALL)
+        self.folder, self.name, self.option = folder, name, option
+        real = folder / "real" / name
+        script = script.replace("/opt/spark/bin/spark-submit", str(real)).replace("--spark ", option)
+        self._write(folder / "edge" / name, script)
+        self.program(real, 'echo "$0 $*"; exit 7')
+        self.program(
+            folder / "bin" / "yarnctl",
+            f'exec {sys.executable} -c "from yarnctl.cli import main; main()" "$@"',
+        )
+
+    def program(self, path: Path, line: str) -> None:
+        self._write(path, f"#!{SHELL}\n{line}\n")
+
+    @staticmethod
+    def _write(path: Path, text: str) -> None:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def run(self, *words: str, with_yarnctl: bool = True) -> tuple[int, str, str]:
+        """Type the program's name; return its exit status, output and errors."""
+        folders = [
+            self.folder / "edge",
+            *([self.folder / "bin"] if with_yarnctl else []),
+            self.folder / "real",
+        ]
+        path = ":".join([*map(str, folders), "/usr/bin", "/bin"])
+        env = {"PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(self.folder), "LANG": "C.UTF-8"}
+        env |= {name: os.environ[name] for name in ("VIRTUAL_ENV",) if name in os.environ}
+        done = subprocess.run([self.name, *words], env=env, capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+
+def test_the_script_wraps_what_it_can_and_passes_the_rest_unchanged(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, "--spark ", "spark-submit")
+    status, out, _ = edge.run("--master", "yarn", "--queue", "research", "job.py", "a b")
+    assert status == 7
+    assert out.startswith(str(tmp_path / "real" / "spark-submit"))
+    assert "spark.yarn.tags=yarnctl-drain:signal" in out
+    assert out.endswith("job.py a b\n")
+    status, out, err = edge.run("--master", "local", "job.py")
+    assert (status, out) == (7, f"{tmp_path / 'real' / 'spark-submit'} --master local job.py\n")
+    assert "the command runs without yarnctl" in err
+
+
+def test_a_program_that_calls_itself_by_its_name_gets_the_real_one(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, "--spark ", "spark-submit")
+    edge.program(
+        tmp_path / "real" / "spark-submit", '[ "$1" = again ] && echo "$*" || exec spark-submit again'
+    )
+    assert edge.run("--master", "yarn", "job.py")[:2] == (0, "again\n")
+
+
+def test_without_yarnctl_the_program_runs_as_before(tmp_path: Path) -> None:
+    edge = Edge(tmp_path, "", "hadoop")
+    assert edge.run("fs", "-ls", "/", with_yarnctl=False) == (
+        7,
+        f"{tmp_path / 'real' / 'hadoop'} fs -ls /\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize("name", ["hadoop", "mapred"])
+def test_other_commands_of_hadoop_pass_unchanged(tmp_path: Path, name: str) -> None:
+    status, out, _ = Edge(tmp_path, "", name).run("job", "-list")
+    assert (status, out) == (7, f"{tmp_path / 'real' / name} job -list\n")
+
+
+# --- defaults ---------------------------------------------------------------------------------------
+
+
+def printed(*words: str) -> str:
+    result = CliRunner().invoke(wrap_command.command, ["--print-defaults", *words])
+    assert result.exit_code == 0, result.exception
+    return result.output
+
+
+def test_an_application_with_sparks_defaults_may_be_drained_within_the_kill_budget() -> None:
+    settings = defaults_in(printed("--spark", "--may-lose", "2%"))
+    tags = tags_in(settings["spark.yarn.tags"])
+    found = judge(tags, settings, "3.5.1", "/yarnctl/requests", "yarnctl")
+    assert found == Drainable("signal", 1)
+    assert may_lose_tag_ratio(tags) == 0.02
+
+
+@pytest.mark.parametrize("given", ["2%", "0.02", "0.5%", "100%", "0%"])
+def test_the_printed_budget_is_the_one_that_the_daemon_reads(given: str) -> None:
+    (tag,) = re.findall(r"<value>(.*)</value>", printed("--may-lose", given))
+    part = float(given.rstrip("%")) / (100 if given.endswith("%") else 1)
+    assert may_lose_tag_ratio([tag]) == pytest.approx(part)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--print-defaults"], "--may-lose"),
+        (["--print-defaults", "--may-lose", "2%", "--restartable"], "only the author of a reducer"),
+        (["--print-defaults", "--may-lose", "2%", "--group-fields", "2"], "only the author of a reducer"),
+        (["--print-defaults", "--may-lose", "2%", "--flink"], "--flink"),
+        (["--print-defaults", "--may-lose", "102%"], "--may-lose: '102%'"),
+        (["--print-defaults", "--may-lose", "2%", "--", "hadoop", "jar", "x.jar"], "requires no command"),
+        (["--may-lose", "2%", "--", "hadoop", "jar", "x.jar"], "yarnctl-may-lose:2%"),
+    ],
+)
+def test_what_is_no_default_is_refused(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(wrap_command.command, words)
+    assert isinstance(result.exception, BadInput)
+    assert said in str(result.exception)
