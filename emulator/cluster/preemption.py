@@ -9,15 +9,18 @@ first, the master never (YARN would select it last).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from emulator.cluster.entities import AM, ENDED, RELEASED, Container
 
 if TYPE_CHECKING:
-    from emulator.cluster.cluster import Cluster
     from emulator.cluster.entities import LeafQueue
+    from emulator.cluster.kernel import Kernel
+    from emulator.cluster.scheduler import CapacityScheduler
+    from yarnctl.units import Resources
 
 
 class PreemptionConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,12 +42,72 @@ TUNED = PreemptionConfig(
 """What a careful administrator would set: 1 s interval and wait, no round limit, factor 1."""
 
 
-class CapacityPreemption:
-    """The monitor thread: ``run`` is called at the interval in ``config``."""
+class PreemptedResourceManager(Protocol):
+    """The part of a ResourceManager that the policy reads, and its one change."""
 
-    def __init__(self, cluster: Cluster, config: PreemptionConfig) -> None:
+    @property
+    def total(self) -> Resources:
+        """The size of the nodes that count."""
+        ...
+
+    @property
+    def scheduler(self) -> CapacityScheduler:
+        """The scheduler."""
+        ...
+
+    def kill_now(self, container: Container, ending: str, now_ms: int) -> None:
+        """End a container at once."""
+        ...
+
+
+class Offering(Protocol):
+    """What offers free capacity again."""
+
+    def begin(self) -> None:
+        """Begin to offer."""
+        ...
+
+
+class PreemptedCluster(Protocol):
+    """The part of a cluster that the policy needs."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """The clock."""
+        ...
+
+    @property
+    def rm(self) -> PreemptedResourceManager:
+        """The ResourceManager."""
+        ...
+
+    @property
+    def sweep(self) -> Offering:
+        """What offers free capacity."""
+        ...
+
+    @property
+    def unfinished(self) -> object:
+        """Whether there is anything left to watch."""
+        ...
+
+
+class CapacityPreemption:
+    """The monitor thread: ``run`` is called at the interval in ``config``.
+
+    ``is_excused``: whether a leaf queue has ``disable_preemption``. Marks of its containers stay meanwhile,
+    as in YARN: such a container may be killed in the first round after the queue is allowed again.
+    """
+
+    def __init__(
+        self,
+        cluster: PreemptedCluster,
+        config: PreemptionConfig,
+        is_excused: Callable[[LeafQueue], bool] = lambda _: False,
+    ) -> None:
         self.cluster = cluster
         self.config = config
+        self._is_excused = is_excused
         self.marked_at_ms: dict[int, int] = {}
         self.killed_at_ms: list[int] = []
         self._allowed_mib = 0
@@ -56,7 +119,8 @@ class CapacityPreemption:
 
     def start(self) -> None:
         """Begin to monitor."""
-        self.cluster.kernel.at(self.config.monitoring_interval_ms, self._on_interval, None)
+        kernel = self.cluster.kernel
+        kernel.at(kernel.now_ms + self.config.monitoring_interval_ms, self._on_interval, None)
 
     def _on_interval(self, _: None) -> None:
         if self.cluster.rm.scheduler.demanding or self.marked_at_ms:
@@ -73,13 +137,23 @@ class CapacityPreemption:
         self._allowed_mib = int(self.cluster.rm.total.memory_mib * self.config.total_per_round_ratio)
         for queue, mib in owed:
             self._select(queue, mib, chosen)
-        self.marked_at_ms = {number: self.marked_at_ms.get(number, now_ms) for number in chosen}
+        kept = self._kept_marks(now_ms)
+        self.marked_at_ms = kept | {number: self.marked_at_ms.get(number, now_ms) for number in chosen}
         for number, container in chosen.items():
             if now_ms - self.marked_at_ms[number] >= self.config.max_wait_before_kill_ms:
                 del self.marked_at_ms[number]
                 self.killed_at_ms.append(now_ms)
                 self.cluster.rm.kill_now(container, "killed", now_ms)
         self.cluster.sweep.begin()
+
+    def _kept_marks(self, now_ms: int) -> dict[int, int]:
+        """Return the marks in excused queues; YARN drops one after twice the wait."""
+        live, oldest_ms = self.cluster.rm.scheduler.live, now_ms - 2 * self.config.max_wait_before_kill_ms
+        return {
+            number: at_ms
+            for number, at_ms in self.marked_at_ms.items()
+            if number in live and self._is_excused(live[number].app.queue) and at_ms >= oldest_ms
+        }
 
     def ideal_mib(self) -> dict[str, int]:
         """Return each queue's ideal assignment: guarantees first, then what is over by guarantee.
@@ -120,7 +194,7 @@ class CapacityPreemption:
         for queue in queues:
             over = queue.used_mib - max(ideal[queue.name], 0)
             dead_zone = queue.guaranteed.memory_mib * (1 + config.max_ignored_over_capacity_ratio)
-            if over > 0 and queue.used_mib > dead_zone:
+            if over > 0 and queue.used_mib > dead_zone and not self._is_excused(queue):
                 owed.append((queue, over))
         asked = sum(mib for _, mib in owed)
         budget = total_mib * config.total_per_round_ratio

@@ -8,6 +8,8 @@ effect. What a setting reads is what the cluster itself has, never what the daem
 kind    the setting
 ======  =====================================================================================
 queue   ``maximum-capacity`` of research, lowered while production waits (``--cap-queue``)
+preemption
+        YARN's own preemption of research, off while yarnctl acts (``--yarn-preemption switch``)
 priority
         YARN's priorities of two applications of one queue (``--allow-priority``)
 executors
@@ -34,6 +36,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
+from emulator.cluster.preemption import PreemptionConfig
 from emulator.cluster.timing import Timing
 from emulator.live.jobs.submission_client import Client as Submitter
 from emulator.live.jobs.submission_client import checkpoint_environment
@@ -147,6 +150,8 @@ class LoweringCluster:
     nodes: ClassVar[int] = 2
     reading: ClassVar[str]
     """The path that is read to end a change."""
+    preemption: ClassVar[PreemptionConfig | None] = None
+    """YARN's own."""
     owners: ClassVar[str]
     """A value that is neither the one before nor one that yarnctl sets; "": there is none."""
 
@@ -160,7 +165,9 @@ class LoweringCluster:
 
         def web(url: str) -> Web:
             options = Options(work=folder / "work", speed=SPEED)
-            settings = ManagerSettings(timing=TIMING, am_expiry_ms=round(60_000 * SPEED))
+            settings = ManagerSettings(
+                timing=TIMING, am_expiry_ms=round(60_000 * SPEED), preemption=self.preemption
+            )
             made.append(build(options, ClusterPlan(nodes=self.nodes, processes=False), url, settings))
             return TrappedWeb(made[0].web, self.trap, self._name)
 
@@ -250,10 +257,12 @@ class Queue(LoweringCluster):
     options = ("--cap-queue", "--in-flight-least", "4")
     reading = "/ws/v1/cluster/scheduler-conf"
     owners = "60"
-    KEY = "yarn.scheduler.capacity.root.research.maximum-capacity"
+    KEY = "maximum-capacity"
+    _begun = False
 
     def fill(self) -> None:
-        if not self.before:
+        if not self._begun:
+            self._begun = True
             research = Job(
                 name="research", job_class="research", submitted_at_ms=0, map_ms=(200,),
                 reduce_ms=(LONG_MS,) * 10, reduce_keys=(1_000_000,) * 10, shuffle_ms=100, user="alice",
@@ -268,12 +277,11 @@ class Queue(LoweringCluster):
         rows = http_client.get(f"{self.url}/ws/v1/cluster/scheduler-conf?by=test", timeout=60).json()[
             "property"
         ]
-        return str(next(row["value"] for row in rows if row["name"] == self.KEY))
+        name = f"yarn.scheduler.capacity.root.research.{self.KEY}"
+        return next((str(row["value"]) for row in rows if row["name"] == name), "")
 
     def _set(self, value: str) -> None:
-        self.server.run(
-            lambda: self.whole.site.scheduler_conf.change([("root.research", "maximum-capacity", value)])
-        )
+        self.server.run(lambda: self.whole.site.scheduler_conf.change([("root.research", self.KEY, value)]))
 
     def set_as_owner(self) -> None:
         self._set(self.owners)
@@ -283,7 +291,31 @@ class Queue(LoweringCluster):
             return None
         found = re.search(r"<value>([^<]*)</value>|\"value\": ?\"([^\"]*)\"", body)
         assert found, body
-        return abs(float(found[1] or found[2]) - float(self.before)) < 1e-6
+        return self._is_before(found[1] or found[2] or "")
+
+    def _is_before(self, value: str) -> bool:
+        return abs(float(value) - float(self.before)) < 1e-6
+
+
+class Preemption(Queue):
+    """Whether YARN's own preemption leaves research alone. Its policy runs; the key is absent."""
+
+    kind = "preemption"
+    options = ("--yarn-preemption", "switch", "--in-flight-least", "4")
+    without = ("--yarn-preemption", "beside")
+    preemption = PreemptionConfig()
+    owners = "false"
+    KEY = "disable_preemption"
+
+    def _is_before(self, value: str) -> bool:
+        return value == self.before
+
+    @property
+    def preempted(self) -> int:
+        """How many containers YARN itself has killed."""
+        policy = self.whole.site.manager.own_preemption
+        assert policy is not None
+        return policy.kills
 
 
 class Priority(LoweringCluster):
@@ -485,5 +517,5 @@ def _upper_of(body: str) -> int:
 
 
 KINDS: dict[ChangeKind, type[LoweringCluster]] = {
-    each.kind: each for each in (Queue, Priority, Executors, Bounds)
+    each.kind: each for each in (Queue, Preemption, Priority, Executors, Bounds)
 }

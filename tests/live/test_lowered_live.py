@@ -19,6 +19,9 @@ from tests.soak.lowered_kinds import Case, Life, command
 CASES = (
     Case("queue", "change done", "restart"),
     Case("queue", "held 1", "full-disk"),
+    Case("preemption", "change done", "restart"),
+    Case("preemption", "held 1", "pause"),
+    Case("preemption", "back sent", "freeze"),
     Case("priority", "change done", "without"),
     Case("executors", "held 1", "observe"),
     Case("bounds", "change done", "owner"),

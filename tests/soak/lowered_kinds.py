@@ -21,6 +21,9 @@ freeze      it is stopped (SIGSTOP) with the request under way; another daemon t
 freeze-cli  the same, and ``yarnctl restore --all`` takes over
 ==========  ============================================================================================
 
+A key of YARN's own preemption is changed as long as a daemon acts. A stop leaves its record to a standby, or
+to ``yarnctl restore`` (the unit's ``ExecStopPost``).
+
 Law: 60 s after a process may restore, the value is the one before and HDFS has no record. A late request of
 a frozen process is corrected within 5 s of its landing. What is seen is what the cluster itself has.
 """
@@ -61,6 +64,8 @@ HELD = ("held 0", "held 1", "held 3")
 """Seconds after the setting was lowered."""
 EARLY = ("record", "commit", "change-file", "change")
 LATE = ("check", "back-file", "back", "reading", "delete")
+LASTING: tuple[ChangeKind, ...] = ("priority", "preemption")
+"""Settings that stay changed as long as a daemon acts."""
 UNRECORDED = ("record sent", "record done", "commit sent", "delete done")
 """Points without a whole record: ``yarnctl restore`` has nothing to take over, and leaves the lock alone."""
 STOPPED = ("check", "back-file", "back")
@@ -111,6 +116,12 @@ def cases(kinds: Sequence[ChangeKind], nexts: Sequence[Next]) -> list[Case]:
 def _is_played(case: Case) -> bool:
     if case.next == "owner":
         return bool(KINDS[case.kind].owners) and case.point in ("change done", *HELD, "back sent")
+    if (
+        case.kind == "preemption"
+        and case.next == "full-disk"
+        and case.point.startswith(("reading", "delete"))
+    ):
+        return False  # a paused daemon that has restored writes nothing more
     if case.next == "freeze-cli" and case.point in UNRECORDED:
         return False
     return not (case.next.startswith("freeze") and case.point in HELD)
@@ -137,7 +148,7 @@ class Life:
 
     def start(self, state: str, *options: str, enforce: bool = True) -> Daemon:
         """Start a daemon."""
-        uses_api = self.case.next == "pause" or (self.case.kind == "priority" and self._needs_loop())
+        uses_api = self.case.next == "pause" or (self.case.kind in LASTING and self._needs_loop())
         api = uses_api and not self.daemons
         found = Daemon(self.rig.url, self.folder / state, *options, enforce=enforce, api=api)
         self.daemons.append(found)
@@ -145,6 +156,8 @@ class Life:
 
     def _needs_loop(self) -> bool:
         name = self.case.point.split()[0]
+        if self.case.kind == "preemption":
+            return self.case.is_late
         return self.case.is_late and (name not in STOPPED or self.case.next == "pause" or self._is_frozen())
 
     def _is_frozen(self) -> bool:
@@ -192,7 +205,7 @@ class Life:
                 self._struck.set()
                 released.wait(STEP_S)
                 return
-            if case.next == "pause" and case.kind == "priority" and case.is_late:
+            if case.next == "pause" and case.kind in LASTING and case.is_late:
                 old.command("continue")
                 time.sleep(1)
             blows.get(case.next, old.kill)()
@@ -211,9 +224,11 @@ class Life:
         wait(self._struck.is_set, f"the daemon comes to {case.point}")
 
     def _make_due(self, old: Daemon) -> None:
-        if self.case.kind == "executors":
-            self.rig.end_demand()  # executors come back into containers that are free
-        if self.case.point.split()[0] in STOPPED and self.case.next != "pause" and not self._is_frozen():
+        if self.case.kind in ("executors", "preemption"):
+            self.rig.end_demand()  # executors come back into containers that are free; a pause waits for it
+        if self.case.kind == "preemption":
+            old.command("pause")
+        elif self.case.point.split()[0] in STOPPED and self.case.next != "pause" and not self._is_frozen():
             old.process.terminate()
         elif self.case.kind == "priority":
             old.command("pause")
@@ -228,7 +243,8 @@ class Life:
         if case.next == "full-disk":
             if status not in (0, 2):
                 raise Wrong(f"with a full disk it ends with status {status}")
-            if case.kind != "executors" and not case.is_late and rig.value() != rig.before:
+            kept = case.is_late or case.kind in ("executors", "preemption")
+            if not kept and rig.value() != rig.before:
                 raise Wrong(f"with a full disk it ends and leaves {rig.value()}")
         wanted = rig.before
         if case.next == "owner":
@@ -246,8 +262,12 @@ class Life:
         options = rig.options if case.next in ("restart", "other-host") else rig.without
         new = self.start("state-2" if case.next == "other-host" else "state", *options)
         wait(lambda: "running (enforce)" in new.said, "the next daemon may act")
-        if case.kind == "priority" and options == rig.options:
-            new.end()  # it ranks as long as it runs
+        if case.kind == "preemption" and options == rig.options:
+            wait(lambda: rig.value() != rig.before and rig.records, "the next daemon switches, or keeps")
+        if case.kind in LASTING and options == rig.options:
+            new.end()  # it ranks, or switches, as long as it runs
+        if case.kind == "preemption" and options == rig.options:
+            wait(lambda: command("restore", "--rm", rig.url, "--all").returncode == 0, "restored by hand")
         self.back_s = wait(lambda: rig.value() == wanted and not rig.records, f"back at {wanted}", BACK_S)
         self._end_well(new, wanted)
 

@@ -116,8 +116,8 @@ class PreemptionSwitch:
     def _switch(self, write: Callable[[Record], None], now_ms: int, queues: Sequence[str]) -> None:
         try:
             before = {queue: self._read(queue) for queue in queues}
-        except YarnctlError as problem:
-            self._retry(now_ms, f"cannot read whether YARN preempts in {', '.join(queues)}: {problem}")
+        except YarnctlError as fault:
+            self._retry(now_ms, f"cannot read whether YARN preempts in {', '.join(queues)}: {fault}")
             return
         changes = [Change(KIND, queue, value, ON) for queue, value in before.items() if value != ON]
         known = {one.change.key: one.change.before for one in self._open()}

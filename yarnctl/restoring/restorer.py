@@ -124,6 +124,7 @@ class Restorer:
         self.write: Callable[[Record], None] = lambda _: None
         self.open: dict[Key, OpenChange] = {}
         self.is_current = files is None
+        self._term = -1
         self._stored: dict[str, tuple[Change, ...]] = {}
         self._ended: dict[Key, Change] = {}
         self._watch_at_ms = self._watch_until_ms = 0
@@ -343,13 +344,23 @@ class Restorer:
         self.is_current = self.files is None
 
     def adopt(self) -> bool:
-        """Take over the records of other processes, once; return whether all records are known."""
+        """Take over the records of other processes, once for each term; return whether all records are known.
+
+        A change ends whose record another process has taken over in between.
+        """
         files, now_ms = self.files, self._clock()
-        if self.is_current or files is None:
+        if files is None:
+            return True
+        if (term := files.term()) != self._term:  # also where the lock was lost and won between two ticks
+            self._term, self.is_current = term, False
+        if self.is_current:
             return True
         if now_ms < self._again_at_ms or not self.leads():
             return False
         try:
+            lost = {name for name in {one.file for one in self.open.values()} if not files.exists(name)}
+            for one in [each for each in self.open.values() if each.file in lost]:
+                self._end(one, one.change.now, TakenOver())
             for stored in files.others():
                 if stored.record is None:
                     _LOG.warning("%s is not a valid record; run yarnctl check", files.path(stored.name))

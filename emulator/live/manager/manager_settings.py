@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from emulator.cluster.entities import ParentConfig, QueueConfig
+from emulator.cluster.preemption import PreemptionConfig
 from emulator.cluster.timing import HADOOP3, Timing
 from emulator.scenario.scheduler_file import is_queue_name
 from yarnctl.errors import BadInput
@@ -29,7 +30,8 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ``parents`` and ``keys``: where the queues come from a capacity-scheduler.xml, the parents and all keys.
     ``silence_floor_ms``: a gap between heartbeats shorter than this in *wall* time is no loss, at any speed.
     ``linger_ms``: how long an AM may run after it unregistered. ``finished_kept``: as YARN's
-    max-completed-applications. ``seed`` draws the phases of nodes that name none.
+    max-completed-applications. ``seed`` draws the phases of nodes that name none. ``preemption``: YARN's own
+    preemption runs (None: its monitor is off).
     """
 
     queues: tuple[QueueConfig, ...] = QUEUES
@@ -43,6 +45,7 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     finished_kept: int = 1000
     max_priority: int = 10
     seed: int = 1
+    preemption: PreemptionConfig | None = None
 
 
 def queues_of_text(text: str) -> tuple[QueueConfig, ...]:

@@ -14,7 +14,7 @@ be read: nothing is lost then, and all get some time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -23,6 +23,7 @@ from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.held_containers import HeldContainers
 from emulator.live.manager.manager_settings import QUEUES, ManagerSettings
 from emulator.live.manager.node_tracker import NodeTracker
+from emulator.live.manager.own_preemption import own_preemption
 from emulator.live.manager.state import (
     AppRecord,
     AppState,
@@ -168,6 +169,12 @@ class LiveResourceManager:
         self._late_ms, self._grace_ms = max(1, int(LATE_WALL_MS * driver.speed)), floor_ms
         self._due_ms: int | None = None
         self._held = HeldContainers(state)
+        self.is_excused: Callable[[str], bool] = lambda _: False  # by the scheduler's keys
+        self.own_preemption = (
+            None
+            if settings.preemption is None
+            else own_preemption(state, self._held, settings.preemption, lambda name: self.is_excused(name))
+        )
         self._tracker = tracker = NodeTracker(state, self._held, self._watch_liveness)
         masters = MasterCalls(state, self._held)
         self.register_node, self.node_heartbeat = tracker.register_node, tracker.node_heartbeat
@@ -178,6 +185,8 @@ class LiveResourceManager:
     def start(self) -> None:
         """Let time pass by itself; call on the running event loop."""
         self._state.driven = True
+        if self.own_preemption is not None:
+            self.own_preemption.start()
         self.driver.wake()
 
     def stop(self) -> None:

@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape
 import msgspec
 
 from emulator.cluster.entities import QueueConfig
+from emulator.cluster.preemption import PreemptionConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.rest.dialect import CONSTANT_FIELDS
@@ -65,6 +66,7 @@ class DaemonConfiguration:
                 "yarn.cluster.max-application-priority": str(settings.max_priority),
             },
             "capacity-scheduler.xml": self._scheduler.keys,
+            "monitor": _monitor_entries(settings.preemption),
             "emulator": self._more,
         }
         files = {name: CONSTANT_FIELDS["conf"].get(name, {}) | entries for name, entries in own.items()}
@@ -93,6 +95,22 @@ class DaemonConfiguration:
         return Reply(200, text.encode(), "text/xml;charset=utf-8")
 
 
+MONITOR = "yarn.resourcemanager.monitor.capacity.preemption."
+
+
+def _monitor_entries(config: PreemptionConfig | None) -> dict[str, str]:
+    if config is None:
+        return {}
+    return {
+        "yarn.resourcemanager.scheduler.monitor.enable": "true",
+        f"{MONITOR}monitoring_interval": str(config.monitoring_interval_ms),
+        f"{MONITOR}max_wait_before_kill": str(config.max_wait_before_kill_ms),
+        f"{MONITOR}total_preemption_per_round": f"{config.total_per_round_ratio:g}",
+        f"{MONITOR}natural_termination_factor": f"{config.natural_termination_ratio:g}",
+        f"{MONITOR}max_ignored_over_capacity": f"{config.max_ignored_over_capacity_ratio:g}",
+    }
+
+
 PREFIX = "yarn.scheduler.capacity."
 IMMUTABLE = "Configuration change only supported by MutableConfScheduler."
 APPLIED = "Configuration change successfully applied."
@@ -109,6 +127,7 @@ class SchedulerConfiguration:
         self.mutable = mutable
         self._manager = manager
         self.keys = _keys(manager)
+        manager.is_excused = self.is_excused
 
     def queue_text(self, queue: str, key: str, default: str) -> str:
         """Return a queue's key."""
@@ -118,6 +137,21 @@ class SchedulerConfiguration:
         """Return a queue's key as a whole number, the default where it is none."""
         text = self.queue_text(queue, key, "")
         return int(text) if text.isascii() and text.lstrip("-").isdigit() and len(text) < 10 else default
+
+    def is_excused(self, queue: str) -> bool:
+        """Return whether YARN's own preemption leaves a leaf alone, by its own key or the nearest parent's.
+
+        Where the policy's monitor is off, every leaf shows so.
+        """
+        if self._manager.settings.preemption is None:
+            return True
+        path = f"root.{queue}"
+        while path:
+            found = self.keys.get(f"{PREFIX}{path}.disable_preemption", "")
+            if found:
+                return found.lower() == "true"
+            path = path.rpartition(".")[0]
+        return False
 
     def change(self, changes: list[Change]) -> None:
         """Make changes; a Problem (400) and nothing changed if any cannot be made."""
@@ -136,6 +170,8 @@ class SchedulerConfiguration:
                 raise bad(f"Queue {path[:100]} is not a queue that can be updated")
             keys[f"{PREFIX}{path}.{key}"] = value
             configs[name] = _changed(configs[name], key, value)
+            if not value:
+                del keys[f"{PREFIX}{path}.{key}"]
         total = sum(config.capacity_ratio for config in configs.values())
         if abs(total - 1) > 1e-6:
             raise bad(f"Illegal capacity sum of {total * 100:g} for children of queue root")
@@ -201,6 +237,8 @@ def _keys(manager: LiveResourceManager) -> dict[str, str]:
             "priority": "10" if config.preempting else "0",
         }
         own |= CONSTANT_FIELDS["queueKeys"]
+        if manager.settings.preemption is not None:
+            del own["disable_preemption"]
         keys |= {f"root.{config.name}.{key}": value for key, value in own.items()}
     return {PREFIX + key: value for key, value in keys.items()}
 

@@ -136,6 +136,7 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
         "minEffectiveCapacity": guaranteed,
         "maxEffectiveCapacity": maximum,
         "maximumAllocation": vector(*manager.largest_node()),
+        "preemptionDisabled": conf.is_excused(queue.name),
         "queuePriority": conf.queue_number(queue.name, "priority", 0),
         "numActiveApplications": sum(app.actor.activated for app in apps),
         "numPendingApplications": sum(not app.actor.activated for app in apps),

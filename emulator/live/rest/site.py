@@ -177,6 +177,7 @@ class ManagerSite:
         add("GET", f"{ROOT}/nodes/{{node}}", self._node)
         add("GET", f"{ROOT}/scheduler-conf", self._get_scheduler_conf)
         add("PUT", f"{ROOT}/scheduler-conf", self._put_scheduler_conf)
+        add("GET", "/stacks", self._stacks)
         add("POST", f"{ROOT}/containers/{{container}}/signal/{{command}}", self._changes.signal)
 
     def _applications(self) -> None:
@@ -313,6 +314,15 @@ class ManagerSite:
             )
         self.scheduler_conf.change(configuration.read_changes(request.body, kind))
         return Reply(200, configuration.APPLIED.encode(), JSON_KIND)
+
+    def _stacks(self, _: WebRequest) -> Reply:
+        """Answer with the one thread that shows whether YARN's own preemption runs."""
+        names = ["main"]
+        if self.manager.own_preemption is not None:
+            names.append("SchedulingMonitor (ProportionalCapacityPreemptionPolicy)")
+        rows = (f"Thread {number} ({name}):\n  State: WAITING\n" for number, name in enumerate(names, 1))
+        dump = f"Process Thread Dump: \n{len(names)} active threads\n{''.join(rows)}"
+        return Reply(200, dump.encode(), "text/plain;charset=utf-8")
 
     def _front(self, request: WebRequest) -> Reply:
         if "json" in request.header("accept"):
