@@ -22,6 +22,7 @@ RULES: dict[str, Rule] = {
     "proxy": cluster.proxy,
     "scheduler": scheduler.scheduler,
     "queues": scheduler.queues,
+    "features": scheduler.features,
     "labels": scheduler.labels,
     "resources": scheduler.resources,
     "production-share": scheduler.preempting_share,
@@ -111,6 +112,8 @@ def _matters(name: str, facts: Facts) -> bool:
         return facts.spark
     if name == "gateway":
         return bool(facts.knox)
+    if name == "features":
+        return scheduler.has_features(facts)
     if name == "spark-fallback":
         return bool(facts.fallback_root)
     if facts.orders_by_deadline:

@@ -30,6 +30,7 @@ from yarnctl.attach.check.preflight import (
     warn,
 )
 from yarnctl.attach.check.queue_shares import ShareTree, share_plan
+from yarnctl.attach.check.unmodelled import UnmodelledFeature, unmodelled
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
 from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
 from yarnctl.hadoop.wire.views import Leaf, leaves, shown_name
@@ -41,7 +42,7 @@ FULL_PERCENT = 99.0
 AM_RATIO_MIN, AM_RATIO_GOOD = 0.2, 0.5
 ONE_QUEUE = "not needed with --mode deadlines: production and research share one queue"
 PRIORITY_LEVELS_MIN = 10  # With fewer, jobs with different deadlines share one, in order of arrival
-BY_PRIORITY = frozenset({"fifo", "fifo-with-partitions"})  # They serve the higher priority first
+BY_PRIORITY = "fifo"  # And its variants, by name or class: they serve the higher priority first
 
 
 def scheduler(facts: Facts) -> CheckResult:
@@ -125,6 +126,30 @@ def queues(facts: Facts) -> CheckResult:
     if facts.is_all_labelled:
         return ok(", ".join(leaf.path for leaf in found))
     return ok(", ".join(f"{leaf.path} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
+
+
+def features(facts: Facts) -> CheckResult:
+    """A feature of the scheduler that yarnctl does not model makes its forecasts wrong."""
+    found = _unmodelled(facts)
+    if not found:
+        return ok("none that yarnctl does not model")
+    keys = {one.key.removeprefix(CAPACITY): one.value for one in found if one.key.startswith(CAPACITY)}
+    others = [f"{one.key}={one.value} (yarn-site.xml)" for one in found if not one.key.startswith(CAPACITY)]
+    more = "".join(f"; set {text}" for text in others)
+    more += "; or observe first, and compare yarnctl reclaims with what YARN grants"
+    seen = f"not modelled: {'; '.join(str(one) for one in found)}"
+    return warn(seen, set_keys(facts, keys, more) if keys else more.removeprefix("; "))
+
+
+def _unmodelled(facts: Facts) -> tuple[UnmodelledFeature, ...]:
+    if facts.root is None:
+        return ()
+    return unmodelled({**(facts.configuration or {}), **(facts.scheduler or {})}, facts.root)
+
+
+def has_features(facts: Facts) -> bool:
+    """Return whether a feature that is not modelled is seen."""
+    return bool(_unmodelled(facts))
 
 
 def preempting_share(facts: Facts) -> CheckResult:
@@ -268,7 +293,7 @@ def ordering_policy(facts: Facts) -> CheckResult:
         name = (leaf.queue.ordering_policy or facts.scheduler_key(key, "fifo") or "").strip()
         if not name:
             return unknown(_hidden(facts, f"the ordering policy of {leaf.path} is unknown"), fix)
-        if name not in BY_PRIORITY:
+        if not name.lower().startswith(BY_PRIORITY):
             return fail(f"the ordering policy of {leaf.path} is {name}, which ignores priorities", fix)
     return ok(", ".join(f"{leaf.path} by priority, then by arrival" for leaf in found))
 
