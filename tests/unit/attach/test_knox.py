@@ -195,15 +195,26 @@ def test_addresses_of_the_cluster_are_not_asked_behind_a_gateway(knox: Knox, cap
 
 
 def checked(knox: Knox, capfd: Any, *options: str) -> dict[str, dict[str, str]]:
+    return {one["id"]: one for one in printed(knox, capfd, *options)["findings"]}
+
+
+def printed(knox: Knox, capfd: Any, *options: str) -> dict[str, Any]:
+    """Return what ``yarnctl check --json`` prints; the password is not in it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARNCTL_PASSWORD_FILE", str(knox.password_file))
         patch.setenv("YARNCTL_CA_FILE", str(knox.certificate))
         capfd.readouterr()
         exit_status_of(PROGRAM, ["check", *options, "--json"])
-    printed = capfd.readouterr()
-    assert PASSWORD not in printed.out + printed.err
-    assert SIGNED.split()[1] not in printed.out + printed.err
-    return {one["id"]: one for one in json.loads(printed.out)["findings"]}
+    both = capfd.readouterr()
+    assert PASSWORD not in both.out + both.err
+    assert SIGNED.split()[1] not in both.out + both.err
+    found: dict[str, Any] = json.loads(both.out)
+    return found
+
+
+def test_the_printed_run_command_names_the_gateways_addresses(knox: Knox, capfd: Any) -> None:
+    words = printed(knox, capfd, "--rm", f"{knox.at}/yarn", "--name-node", knox.at)["next"]["run"]
+    assert words[:6] == ["yarnctl", "run", "--rm", f"{knox.at}/yarn", "--name-node", knox.at]
 
 
 @pytest.mark.parametrize(

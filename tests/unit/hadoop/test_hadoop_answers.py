@@ -206,6 +206,32 @@ def test_a_fix_has_the_unit_of_the_queues_or_names_no_value(name: str) -> None:
         assert fix.startswith(GENERAL)
 
 
+def test_an_answer_before_3_0_has_shares_of_the_cluster_only() -> None:
+    """Hadoop 2.9, as recorded in a public simulator: no paths, no effective vectors, no policies."""
+    rows = []
+    for name, percent in (("queueA", 30), ("queueB", 70)):
+        share = {"partitionName": "", "capacity": percent, "absoluteCapacity": percent,
+                 "absoluteMaxCapacity": percent}  # fmt: skip
+        rows.append({
+            "type": LEAF, "queueName": name, "capacity": percent, "maxCapacity": percent,
+            "absoluteCapacity": percent, "absoluteMaxCapacity": percent, "state": "RUNNING",
+            "resourcesUsed": {"memory": 0, "vCores": 0}, "users": None, "userLimit": 100,
+            "capacities": {"queueCapacitiesByPartition": [share]}, "preemptionDisabled": False,
+            "AMResourceLimit": {"memory": 0, "vCores": 0},
+        })  # fmt: skip
+    root = {"type": "capacityScheduler", "queueName": "root", "capacity": 100, "queues": {"queue": rows}}
+    body = json.dumps({"scheduler": {"schedulerInfo": root}}).encode()
+    twice = body.replace(
+        b'"queueName": "root"', b'"entry": {"key": "a"}, "entry": {"key": "b"}, "queueName": "root"'
+    )
+    found = yarn.SCHEDULER.read(twice)
+    views_by_path = {view.queue: view for view in views.queue_views(found, TOTAL)}
+    assert views_by_path["root.queueA"].guaranteed == Resources(9830, 9)
+    assert views_by_path["root.queueA"].maximum == Resources(9830, 9)
+    assert views_by_path["root.queueB"].guaranteed == Resources(22937, 22)
+    assert {one.unit for one in found.children} == {"percentage"}
+
+
 # --- queues that YARN makes ------------------------------------------------------------------------
 
 
