@@ -27,7 +27,7 @@ from yarnctl.deciding.model import Kill, ObservationRequest
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.answers import Rejected
-from yarnctl.hadoop.http.auth import Identity, read_password
+from yarnctl.hadoop.http.auth import Identity, Password, read_password
 from yarnctl.hadoop.http.gateway import USE_YARN_UI
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -335,6 +335,36 @@ def test_a_password_needs_tls_and_a_user(more: dict[str, str], words: str) -> No
     with pytest.raises(BadInput) as refused:
         load_cluster(None, {**told, **more})
     assert words in str(refused.value)
+
+
+def test_a_rejected_password_is_not_sent_again_until_it_changes(knox: Knox) -> None:
+    """A directory locks the account of a user with many rejected passwords."""
+    now = [0.0]
+    knox.password_file.write_text("an-old-one")
+    with Transport([f"{knox.at}/yarn"], ca_file=str(knox.certificate)) as to:
+        auth = Password("yarnctl", str(knox.password_file), lambda: now[0])
+        for session in to._sessions.values():
+            session.auth = auth
+        with pytest.raises(Rejected, match="requires HTTP Basic"):
+            to.fetch("/ws/v1/cluster/info")
+        with pytest.raises(Rejected, match="the gateway rejected the user and the password") as refused:
+            to.fetch("/ws/v1/cluster/info")
+        assert "an-old-one" not in str(refused.value)
+        assert len(knox.replay.heard) == 1
+        now[0] = 61.0
+        with pytest.raises(Rejected, match="requires HTTP Basic"):
+            to.fetch("/ws/v1/cluster/info")
+        knox.password_file.write_text(PASSWORD)
+        assert to.fetch("/ws/v1/cluster/info").status == 200
+
+
+def test_a_program_behind_the_gateway_cannot_stop_the_requests(knox: Knox) -> None:
+    knox.cluster.break_("GET /proxy", Reply("", 401))
+    identity = Identity("yarnctl", "basic", password_file=str(knox.password_file))
+    with Transport([f"{knox.at}/yarn"], identity, ca_file=str(knox.certificate)) as to:
+        with pytest.raises(Rejected):
+            to.fetch(f"/proxy/{application(1)}/ws/v1/mapreduce/info")
+        assert to.fetch("/ws/v1/cluster/info").status == 200
 
 
 def test_nothing_is_sent_where_tls_is_missing(password_file: Path) -> None:
