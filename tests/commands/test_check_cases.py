@@ -281,7 +281,7 @@ def test_a_router_is_named_with_its_sub_clusters(tmp_path: Path, capfd: pytest.C
     ("case", "named", "options"),
     [
         ("c10", queues("etl", "team1"), "--preempting root.prod.p1.etl --preemptable root.lab.team1"),
-        ("c12", [], "--preempting root.Applications.Development --preemptable root.default"),
+        ("c12", [], "--preempting root.Applications.Development --preemptable root.Applications.Quality"),
         ("c16", [], "--mode deadlines --preempting root.default"),
     ],
 )

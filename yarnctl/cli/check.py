@@ -98,8 +98,10 @@ def command(
     results = check_results(facts)
     steps = next_steps(facts, results.values())
     if steps is not None:
-        managers = [word for url in address.resource_managers for word in ("--rm", url)]
-        steps = msgspec.structs.replace(steps, run=("yarnctl", "run", *managers, *steps.run))
+        daemons = [word for url in address.resource_managers for word in ("--rm", url)]
+        if address.authentication == "basic":  # The addresses in /conf are behind the gateway
+            daemons += [word for url in address.name_nodes for word in ("--name-node", url)]
+        steps = msgspec.structs.replace(steps, run=("yarnctl", "run", *daemons, *steps.run))
     return _print(findings_of(results), output, steps)
 
 

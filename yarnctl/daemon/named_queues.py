@@ -6,11 +6,13 @@ earlier run has left settings to restore, the daemon sends no orders until the n
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable
 
 import msgspec
 
+from yarnctl.attach.check.unmodelled import unmodelled
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import loop_manager
@@ -29,7 +31,8 @@ from yarnctl.deciding.reasons.queue_naming import (
 )
 from yarnctl.deciding.settings import LossRule, Settings
 from yarnctl.errors import BadInput, YarnctlError
-from yarnctl.hadoop.wire.views import queue_tree
+from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.wire.views import leaves, queue_tree
 from yarnctl.journal.rendering import joined
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -89,13 +92,19 @@ def admission_with_paths(options: AdmissionOptions, resolved: Resolved) -> Admis
 def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: bool) -> None:
     """Read the queues and resolve names.
 
+    Features of the scheduler that are not modelled are logged by name.
+
     Unless ``must_undo``, raises BadInput for names that no leaf queue has, for another scheduler, and for a
     Router of a federation.
     """
     manager = loop_manager(cluster)
     try:
         manager.identify()
-        names.read(queue_tree(manager.root_queue()))
+        root = manager.root_queue()
+        names.read(queue_tree(root))
+        names.read_states({leaf.path: leaf.queue.state for leaf in leaves(root)})
+        for one in unmodelled(_keys(manager), root):
+            _LOG.warning("not modelled: %s", one)
     except YarnctlError as error:
         if isinstance(error, BadInput) and not must_undo:
             raise
@@ -104,6 +113,15 @@ def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: b
         remedy = "use the full path of a leaf queue, or a name that only one leaf queue has"
         raise BadInput(_options(names), joined(names.problems), remedy)
     names.adopted = names.found is not None
+
+
+def _keys(manager: ResourceManager) -> dict[str, str]:
+    """Return the keys that the cluster shows; none of a source that does not answer."""
+    found: dict[str, str] = {}
+    for read in (manager.configuration, manager.scheduler_configuration):
+        with contextlib.suppress(YarnctlError):  # a store that cannot be changed shows none
+            found |= read()
+    return found
 
 
 def _options(names: QueueNames) -> str:

@@ -114,6 +114,7 @@ class FakeCluster:
     """Use as a context manager. ``changes``: what was asked for by POST and PUT, in order.
 
     ``queues``: leaf (its path, or its name below root) -> share; ``parents``: paths of further parent queues.
+    ``states``, ``policies``: state and ordering policy of a leaf, by the name in ``queues``.
     ``says_paths``: an application's row names its queue by the path.
     """
 
@@ -127,6 +128,8 @@ class FakeCluster:
         self.says_paths = False
         self.labels: dict[str, str] = {}
         self.queue_labels: dict[str, str] = {}
+        self.states: dict[str, str] = {}
+        self.policies: dict[str, str] = {}
         self.preemption_disabled = True
         self.intra_disabled: bool | None = None
         self.configuration = {"yarn.resourcemanager.scheduler.monitor.enable": "false"}
@@ -400,7 +403,8 @@ class FakeCluster:
             "queueName": last,
             "absoluteCapacity": share,
             "absoluteMaxCapacity": 100.0,
-            "state": "RUNNING",
+            "state": self.states.get(name, "RUNNING"),
+            "orderingPolicyInfo": self.policies.get(name, ""),
             "pendingContainers": pending,
             "minEffectiveCapacity": guaranteed,
             "maxEffectiveCapacity": {"memory": total, "vCores": total // 1024},

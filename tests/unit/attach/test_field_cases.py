@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from tests.unit.attach.recorded_case import AS_RUN, RecordedCase
+from tests.unit.attach.recorded_case import AS_RUN, RecordedCase, checked
 from yarnctl.deciding.settings import Settings
 
 MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
@@ -28,3 +30,32 @@ def test_an_observing_daemon_decides_beside_yarns_own_preemption() -> None:
     assert beside == alone
     # 10 containers are requested; orders for a tenth of the 79 research containers may be open at once
     assert [one.need for one in beside] == [int(79 * 0.1)]
+
+
+def seen(case: str, capfd: Any, production: str, research: str) -> dict[str, str]:
+    """Return the finding of queues for two names."""
+    with RecordedCase(case).served() as served:
+        found = checked(served.url, capfd, "--preempting", production, "--preemptable", research)
+    return found["queues"]
+
+
+def test_each_spelling_of_a_leaf_means_that_leaf(capfd: Any) -> None:
+    """c01."""
+    by_path = seen("c01-queues-by-path", capfd, "root.production", "root.research")
+    assert by_path["severity"] == "ok"
+    assert by_path == seen("c01-queues-by-path", capfd, "production", "research")
+
+
+def test_a_short_name_of_two_leaves_lists_their_paths(capfd: Any) -> None:
+    """c02: production's own leaf has the name, too."""
+    found = seen("c02-short-name-of-two-leaves", capfd, "root.prod.default", "default")
+    assert found["severity"] == "fail"
+    assert "root.dev.default" in found["seen"]
+    assert "root.prod.default" in found["seen"]
+
+
+def test_a_parent_without_children_is_no_leaf(capfd: Any) -> None:
+    """c03: a parent that makes queues on demand has none yet."""
+    found = seen("c03-parents-and-on-demand-queues", capfd, "production", "adhoc")
+    assert found["severity"] == "fail"
+    assert "adhoc" in found["seen"]

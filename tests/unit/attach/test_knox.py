@@ -27,7 +27,7 @@ from yarnctl.deciding.model import Kill, ObservationRequest
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.answers import Rejected
-from yarnctl.hadoop.http.auth import Identity, read_password
+from yarnctl.hadoop.http.auth import Identity, Password, read_password
 from yarnctl.hadoop.http.gateway import USE_YARN_UI
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -195,15 +195,26 @@ def test_addresses_of_the_cluster_are_not_asked_behind_a_gateway(knox: Knox, cap
 
 
 def checked(knox: Knox, capfd: Any, *options: str) -> dict[str, dict[str, str]]:
+    return {one["id"]: one for one in printed(knox, capfd, *options)["findings"]}
+
+
+def printed(knox: Knox, capfd: Any, *options: str) -> dict[str, Any]:
+    """Return what ``yarnctl check --json`` prints; the password is not in it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("YARNCTL_PASSWORD_FILE", str(knox.password_file))
         patch.setenv("YARNCTL_CA_FILE", str(knox.certificate))
         capfd.readouterr()
         exit_status_of(PROGRAM, ["check", *options, "--json"])
-    printed = capfd.readouterr()
-    assert PASSWORD not in printed.out + printed.err
-    assert SIGNED.split()[1] not in printed.out + printed.err
-    return {one["id"]: one for one in json.loads(printed.out)["findings"]}
+    both = capfd.readouterr()
+    assert PASSWORD not in both.out + both.err
+    assert SIGNED.split()[1] not in both.out + both.err
+    found: dict[str, Any] = json.loads(both.out)
+    return found
+
+
+def test_the_printed_run_command_names_the_gateways_addresses(knox: Knox, capfd: Any) -> None:
+    words = printed(knox, capfd, "--rm", f"{knox.at}/yarn", "--name-node", knox.at)["next"]["run"]
+    assert words[:6] == ["yarnctl", "run", "--rm", f"{knox.at}/yarn", "--name-node", knox.at]
 
 
 @pytest.mark.parametrize(
@@ -324,6 +335,36 @@ def test_a_password_needs_tls_and_a_user(more: dict[str, str], words: str) -> No
     with pytest.raises(BadInput) as refused:
         load_cluster(None, {**told, **more})
     assert words in str(refused.value)
+
+
+def test_a_rejected_password_is_not_sent_again_until_it_changes(knox: Knox) -> None:
+    """A directory locks the account of a user with many rejected passwords."""
+    now = [0.0]
+    knox.password_file.write_text("an-old-one")
+    with Transport([f"{knox.at}/yarn"], ca_file=str(knox.certificate)) as to:
+        auth = Password("yarnctl", str(knox.password_file), lambda: now[0])
+        for session in to._sessions.values():
+            session.auth = auth
+        with pytest.raises(Rejected, match="requires HTTP Basic"):
+            to.fetch("/ws/v1/cluster/info")
+        with pytest.raises(Rejected, match="the gateway rejected the user and the password") as refused:
+            to.fetch("/ws/v1/cluster/info")
+        assert "an-old-one" not in str(refused.value)
+        assert len(knox.replay.heard) == 1
+        now[0] = 61.0
+        with pytest.raises(Rejected, match="requires HTTP Basic"):
+            to.fetch("/ws/v1/cluster/info")
+        knox.password_file.write_text(PASSWORD)
+        assert to.fetch("/ws/v1/cluster/info").status == 200
+
+
+def test_a_program_behind_the_gateway_cannot_stop_the_requests(knox: Knox) -> None:
+    knox.cluster.break_("GET /proxy", Reply("", 401))
+    identity = Identity("yarnctl", "basic", password_file=str(knox.password_file))
+    with Transport([f"{knox.at}/yarn"], identity, ca_file=str(knox.certificate)) as to:
+        with pytest.raises(Rejected):
+            to.fetch(f"/proxy/{application(1)}/ws/v1/mapreduce/info")
+        assert to.fetch("/ws/v1/cluster/info").status == 200
 
 
 def test_nothing_is_sent_where_tls_is_missing(password_file: Path) -> None:

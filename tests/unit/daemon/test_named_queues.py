@@ -153,6 +153,75 @@ def test_a_leaf_that_vanishes_is_named_and_the_others_go_on(
     assert "root.research.adhoc" in str(status.why)
 
 
+def test_a_leaf_that_is_stopped_is_named_once_and_still_gives_and_gets(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """YARN serves the applications in a queue that drains."""
+    with ChangingCluster() as cluster:
+        cluster.fill("root.research.ds")
+        cluster.script[4] = lambda: cluster.states.update({"root.prod.etl": "DRAINING"})
+        cluster.script[7] = lambda: cluster.want("root.prod.etl")
+        cluster.script[12] = lambda: cluster.states.clear()
+        ran = Ran(cluster, tmp_path, caplog, ticks=16)
+    [decision] = ran.of("decision")
+    assert len(decision["picks"]) == 2
+    assert ran.warned("leaf queue root.prod.etl is DRAINING: it accepts no new applications") == 1
+    assert "leaf queue root.prod.etl is RUNNING again" in caplog.messages
+
+
+def test_a_leaf_that_is_stopped_at_the_start_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.states["root.research.ds"] = "STOPPED"
+        ran = Ran(cluster, tmp_path, caplog, ticks=3)
+    assert ran.warned("leaf queue root.research.ds is STOPPED") == 1
+
+
+def test_a_leaf_that_is_renamed_is_named_with_the_nearest_and_the_others_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.fill("root.research.ds")
+
+        def rename() -> None:
+            cluster.queues["root.research.adhoc2"] = cluster.queues.pop("root.research.adhoc")
+
+        cluster.script[4] = rename
+        cluster.script[7] = lambda: cluster.want("root.prod.etl")
+        ran = Ran(cluster, tmp_path, caplog, ticks=16, preemptable=("ds", "adhoc"))
+    [decision] = ran.of("decision")
+    assert len(decision["picks"]) == 2
+    [message] = [one for one in ran.warnings if "root.research.adhoc was removed" in one]
+    assert "root.research.adhoc2" in message
+    assert "root.research.adhoc" in str(ran.loop.status().why)
+
+
+def test_a_queue_that_comes_and_goes_beside_the_named_ones_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.fill("root.research.ds")
+        cluster.script[3] = lambda: cluster.queues.update({"root.new.one": 1.0})
+        cluster.script[5] = lambda: cluster.want("root.prod.etl")
+        cluster.script[6] = lambda: cluster.queues.pop("root.new.one")
+        ran = Ran(cluster, tmp_path, caplog, ticks=16)
+    [decision] = ran.of("decision")
+    assert len(decision["picks"]) == 2
+    assert not ran.warned("queue")
+
+
+def test_features_that_are_not_modelled_are_named_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.configuration["yarn.resourcemanager.placement-constraints.handler"] = "scheduler"
+        cluster.policies["root.prod.etl"] = "com.example.OwnOrderingPolicy"
+        ran = Ran(cluster, tmp_path, caplog, ticks=2)
+    assert ran.warned("not modelled: placement constraints (yarnctl does not see requests") == 1
+    assert ran.warned("the ordering policy com.example.OwnOrderingPolicy of root.prod.etl") == 1
+
+
 def test_the_daemon_stands_aside_while_no_preemptable_leaf_is_left(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

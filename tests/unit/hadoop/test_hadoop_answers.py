@@ -21,6 +21,7 @@ from tests.unit.hadoop.replaying import Replay, Reply
 from tests.unit.test_check import but
 from yarnctl.attach.check.next_steps import next_steps
 from yarnctl.attach.check.rules import check_results, judge
+from yarnctl.attach.check.unmodelled import unmodelled
 from yarnctl.deciding.model import ParentView
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.transport import Transport
@@ -205,6 +206,32 @@ def test_a_fix_has_the_unit_of_the_queues_or_names_no_value(name: str) -> None:
         assert fix.startswith(GENERAL)
 
 
+def test_an_answer_before_3_0_has_shares_of_the_cluster_only() -> None:
+    """Hadoop 2.9, as recorded in a public simulator: no paths, no effective vectors, no policies."""
+    rows = []
+    for name, percent in (("queueA", 30), ("queueB", 70)):
+        share = {"partitionName": "", "capacity": percent, "absoluteCapacity": percent,
+                 "absoluteMaxCapacity": percent}  # fmt: skip
+        rows.append({
+            "type": LEAF, "queueName": name, "capacity": percent, "maxCapacity": percent,
+            "absoluteCapacity": percent, "absoluteMaxCapacity": percent, "state": "RUNNING",
+            "resourcesUsed": {"memory": 0, "vCores": 0}, "users": None, "userLimit": 100,
+            "capacities": {"queueCapacitiesByPartition": [share]}, "preemptionDisabled": False,
+            "AMResourceLimit": {"memory": 0, "vCores": 0},
+        })  # fmt: skip
+    root = {"type": "capacityScheduler", "queueName": "root", "capacity": 100, "queues": {"queue": rows}}
+    body = json.dumps({"scheduler": {"schedulerInfo": root}}).encode()
+    twice = body.replace(
+        b'"queueName": "root"', b'"entry": {"key": "a"}, "entry": {"key": "b"}, "queueName": "root"'
+    )
+    found = yarn.SCHEDULER.read(twice)
+    views_by_path = {view.queue: view for view in views.queue_views(found, TOTAL)}
+    assert views_by_path["root.queueA"].guaranteed == Resources(9830, 9)
+    assert views_by_path["root.queueA"].maximum == Resources(9830, 9)
+    assert views_by_path["root.queueB"].guaranteed == Resources(22937, 22)
+    assert {one.unit for one in found.children} == {"percentage"}
+
+
 # --- queues that YARN makes ------------------------------------------------------------------------
 
 
@@ -276,6 +303,94 @@ def test_a_users_limit_of_nothing_means_unknown() -> None:
         root = read(answer, form)
         assert root.children[0].users is not None
         assert views.user_limits(root, views.queue_views(root, TOTAL)) == {}
+
+
+def weighted(weight: float, used: int, limit: int, factor: float = 1.0) -> dict[str, dict[str, Resources]]:
+    """Return the limits in root.default (4 GiB) of its only active user, with a weight."""
+    answer = tree(ALL_PERCENT)
+    row = answer["scheduler"]["schedulerInfo"]["queues"]["queue"][0]
+    row["userLimitFactor"] = factor
+    user = {"username": "ann", "resourcesUsed": vector(used), "userResourceLimit": vector(limit)}
+    row["users"] = {"user": [user | {"isActive": True, "userWeight": weight}]}
+    root = read(answer)
+    return views.user_limits(root, views.queue_views(root, TOTAL))
+
+
+@pytest.mark.parametrize(
+    ("weight", "used", "limit", "factor", "wanted"),
+    [
+        (1.0, 1, 2, 1.0, None),  # It rises with the use, up to the limit of the queue
+        (1.0, 4, 4, 1.0, None),  # This is the limit of the queue
+        (0.5, 1, 1, 1.0, 2),  # Up to 4 GiB x .5
+        (0.5, 2, 2, 1.0, 2),
+        (2.0, 4, 4, 1.0, 8),  # Beyond that of the other users
+        (2.0, 8, 8, 1.0, 8),
+        (0.5, 1, 1, 16.0, 32),  # 4 x 16 x .5 is the cluster
+        (0.5, 1, 1, -1.0, None),
+        (0.5, 0, 0, 1.0, 2),  # Nothing was requested so far
+    ],
+)
+def test_a_user_with_a_weight_has_an_own_limit(
+    weight: float, used: int, limit: int, factor: float, wanted: int | None
+) -> None:
+    found = weighted(weight, used, limit, factor)
+    assert found == ({} if wanted is None else {"root.default": {"ann": Resources(wanted * GIB, wanted)}})
+
+
+# --- features that are not modelled -------------------------------------------------------------
+
+KEY = "yarn.scheduler.capacity."
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [
+        ({f"{KEY}schedule-asynchronously.enable": "true"}, "asynchronous scheduling"),
+        ({f"{KEY}multi-node-placement-enabled": "TRUE"}, "multi-node placement"),
+        ({f"{KEY}reservations-continue-look-all-nodes": "false"}, "reservations that stay on their node"),
+        ({"yarn.resourcemanager.placement-constraints.handler": "scheduler"}, "placement constraints"),
+        (
+            {"yarn.resourcemanager.opportunistic-container-allocation.enabled": "true"},
+            "opportunistic containers",
+        ),
+    ],
+)
+def test_a_feature_that_is_not_modelled_is_named_with_the_key_that_ends_it(
+    keys: dict[str, str], name: str
+) -> None:
+    root = read(tree(ALL_PERCENT))
+    [found] = unmodelled(keys, root)
+    assert found.name == name
+    assert unmodelled({found.key: found.value}, root) == ()
+    facts = but(root=root, scheduler=keys, preempting_queues=("default",), preemptable_queues=("test_2",))
+    result = check_results(facts)["features"]
+    assert result.severity == "warn"
+    assert f"set {found.key}={found.value}" in result.fix
+    assert "features" not in check_results(but())
+
+
+@pytest.mark.parametrize(
+    ("path", "policy", "name"),
+    [
+        ("root.default", "fifo", None),
+        ("root.default", "FifoOrderingPolicy", None),
+        ("root.default", "fifo-with-partitions", None),
+        ("root.default", "fair", None),
+        ("root.default", "FairOrderingPolicy", None),
+        ("root.default", "FairOrderingPolicy with sizeBasedWeight", "the size-based weight of root.default"),
+        ("root.default", "com.example.Own", "the ordering policy com.example.Own of root.default"),
+        ("root.test_1", "priority-utilization", None),
+        ("root.test_1", "com.example.Own", "the ordering policy com.example.Own of root.test_1"),
+    ],
+)
+def test_a_policy_that_is_not_modelled_is_named(path: str, policy: str, name: str | None) -> None:
+    answer = tree(ALL_PERCENT)
+    rows = answer["scheduler"]["schedulerInfo"]["queues"]["queue"]
+    next(row for row in rows if row["queuePath"] == path)["orderingPolicyInfo"] = policy
+    root = read(answer)
+    assert [one.name for one in unmodelled({}, root)] == ([] if name is None else [name])
+    is_fair = any(path in parent.fair for parent in views.parent_views(root, TOTAL, ()))
+    assert is_fair is policy.lower().startswith("fair")
 
 
 # --- other schedulers -------------------------------------------------------------------------------

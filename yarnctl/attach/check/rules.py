@@ -24,6 +24,7 @@ RULES: dict[str, Rule] = {
     "queues": scheduler.queues,
     "budgets": scheduler.budgets,
     "pending": scheduler.pending,
+    "features": scheduler.features,
     "labels": scheduler.labels,
     "resources": scheduler.resources,
     "production-share": scheduler.preempting_share,
@@ -117,6 +118,8 @@ def _matters(name: str, facts: Facts) -> bool:
         return facts.budget_queues is not None
     if name == "pending":
         return facts.activities is not None  # they only explain: a cluster without them misses nothing
+    if name == "features":
+        return scheduler.has_features(facts)
     if name == "spark-fallback":
         return bool(facts.fallback_root)
     if facts.orders_by_deadline:

@@ -30,6 +30,7 @@ from yarnctl.attach.check.preflight import (
     warn,
 )
 from yarnctl.attach.check.queue_shares import ShareTree, share_plan
+from yarnctl.attach.check.unmodelled import UnmodelledFeature, unmodelled
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
 from yarnctl.attach.observing.activity_reader import YarnWords
 from yarnctl.deciding.queue_names import NamedQueues, resolved
@@ -44,7 +45,7 @@ FULL_PERCENT = 99.0
 AM_RATIO_MIN, AM_RATIO_GOOD = 0.2, 0.5
 ONE_QUEUE = "not needed with --mode deadlines: production and research share one queue"
 PRIORITY_LEVELS_MIN = 10  # With fewer, jobs with different deadlines share one, in order of arrival
-BY_PRIORITY = frozenset({"fifo", "fifo-with-partitions"})  # They serve the higher priority first
+BY_PRIORITY = "fifo"  # And its variants, by name or class: they serve the higher priority first
 
 
 def scheduler(facts: Facts) -> CheckResult:
@@ -169,6 +170,30 @@ def pending(facts: Facts) -> CheckResult:
 
 LIMIT_WORDS = ("max-capacity", "headroom", "partition")
 """Words of the diagnostics that name a limit, which freed containers may not relieve."""
+
+
+def features(facts: Facts) -> CheckResult:
+    """A feature of the scheduler that yarnctl does not model makes its forecasts wrong."""
+    found = _unmodelled(facts)
+    if not found:
+        return ok("none that yarnctl does not model")
+    keys = {one.key.removeprefix(CAPACITY): one.value for one in found if one.key.startswith(CAPACITY)}
+    others = [f"{one.key}={one.value} (yarn-site.xml)" for one in found if not one.key.startswith(CAPACITY)]
+    more = "".join(f"; set {text}" for text in others)
+    more += "; or observe first, and compare yarnctl reclaims with what YARN grants"
+    seen = f"not modelled: {'; '.join(str(one) for one in found)}"
+    return warn(seen, set_keys(facts, keys, more) if keys else more.removeprefix("; "))
+
+
+def _unmodelled(facts: Facts) -> tuple[UnmodelledFeature, ...]:
+    if facts.root is None:
+        return ()
+    return unmodelled({**(facts.configuration or {}), **(facts.scheduler or {})}, facts.root)
+
+
+def has_features(facts: Facts) -> bool:
+    """Return whether a feature that is not modelled is seen."""
+    return bool(_unmodelled(facts))
 
 
 def preempting_share(facts: Facts) -> CheckResult:
@@ -312,7 +337,7 @@ def ordering_policy(facts: Facts) -> CheckResult:
         name = (leaf.queue.ordering_policy or facts.scheduler_key(key, "fifo") or "").strip()
         if not name:
             return unknown(_hidden(facts, f"the ordering policy of {leaf.path} is unknown"), fix)
-        if name not in BY_PRIORITY:
+        if not name.lower().startswith(BY_PRIORITY):
             return fail(f"the ordering policy of {leaf.path} is {name}, which ignores priorities", fix)
     return ok(", ".join(f"{leaf.path} by priority, then by arrival" for leaf in found))
 

@@ -1,13 +1,14 @@
 """Resolve the names of queues on this cluster once, and log when their leaf queues change.
 
 A name keeps the path of the first look at the scheduler's queues, whatever is added to the tree. A later leaf
-with the same name, and a leaf that vanishes, is logged once. While a leaf is missing, no order is sent in it.
+with the same name, a leaf that vanishes, and a leaf that is stopped, is logged once. While a leaf is missing,
+no order is sent in it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, capped, resolved, spells
 from yarnctl.deciding.reasons.eligibility import LeftAlone
@@ -16,6 +17,8 @@ from yarnctl.deciding.reasons.queue_naming import QueueProblem, QueuesUnread, Qu
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.tags import leave_alone_tag, tags_in
 from yarnctl.journal.rendering import joined
+
+RUNNING = "RUNNING"  # The state of a queue that accepts applications
 
 _LOG = logging.getLogger("yarnctl.attach")
 NAME_MAX = 80  # The characters of a tag or user that a reason repeats: the application's owner wrote them
@@ -40,6 +43,7 @@ class QueueNames:
         self.left_alone: frozenset[str] = frozenset()
         self._vanished: tuple[str, ...] = ()
         self._doubled: dict[str, tuple[str, ...]] = {}
+        self._states: dict[str, str] = {}
 
     def read(self, tree: QueueTree) -> None:
         """Resolve the names in a tree that was read, or log what has changed for their queues."""
@@ -50,6 +54,20 @@ class QueueNames:
             self._resolve(tree)
         else:
             self._compare(tree, self.found)
+
+    def read_states(self, states: Mapping[str, str]) -> None:
+        """Log each change of the state of a named leaf queue; ``states`` by path, "": not shown."""
+        paths = () if self.found is None else dict.fromkeys(self.found.paths.values())
+        for path in paths:
+            state = states.get(path) or RUNNING
+            if state == self._states.get(path, RUNNING):
+                continue
+            self._states[path] = state
+            if state == RUNNING:
+                _LOG.info("leaf queue %s is %s again", path, state)
+            else:
+                message = "leaf queue %s is %s: it accepts no new applications; those in it are served"
+                _LOG.warning(message, path, state)
 
     def _resolve(self, tree: QueueTree) -> None:
         found = resolved(self.named, tree)

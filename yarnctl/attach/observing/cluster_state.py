@@ -189,6 +189,8 @@ class ClusterObserver:
         root = self._manager.root_queue()
         self._connection.leaves = views.leaves(root)
         self._connection.queues.read(views.queue_tree(root))
+        states = {leaf.path: leaf.queue.state for leaf in self._connection.leaves}
+        self._connection.queues.read_states(states)
         return root
 
     def snapshot(

@@ -31,7 +31,7 @@ from requests.auth import AuthBase
 
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.answers import Rejected, explain
-from yarnctl.hadoop.http.session import passed_s
+from yarnctl.hadoop.http.session import FOREIGN, passed_s
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -42,6 +42,7 @@ OVER_HTTP = "use an https address, or set token_over_http = true (YARNCTL_TOKEN_
 """The remedy if a delegation token would be sent over plain HTTP."""
 
 PASSWORD_BYTES_MAX = 4096
+REJECTED_KEPT_S = 60.0
 Method = Literal["simple", "kerberos", "basic"]
 
 
@@ -82,21 +83,47 @@ class Ticket(AuthBase):
 
 
 class Password(AuthBase):
-    """Signs requests with HTTP Basic. Raises Rejected, and sends nothing, for an address without TLS."""
+    """Signs requests with HTTP Basic. Raises Rejected, and sends nothing, for an address without TLS.
 
-    def __init__(self, user: str, password: bytes) -> None:
-        word = base64.b64encode(user.encode() + b":" + password).decode()
-        self._sign: Callable[[PreparedRequest], None] = lambda request: request.headers.update(
-            {"Authorization": f"Basic {word}"}
-        )
+    After a rejection the file is read again. If it has not changed, nothing is sent for ``REJECTED_KEPT_S``:
+    a directory may lock the account of a user with many rejected passwords. An application's own program
+    behind the gateway rejects nothing: it could stop all requests.
+    """
+
+    def __init__(self, user: str, file: str, clock: Callable[[], float] = passed_s) -> None:
+        self._user, self._file, self._clock = user, file, clock
+        self._lock = threading.Lock()
+        self._password = read_password(file)
+        self._until_s = 0.0
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         """Add the header. (It stays at this host: a redirect to another one is sent without it.)"""
-        if not (request.url or "").startswith("https:"):
-            place = (request.url or "").partition("?")[0]
+        url = request.url or ""
+        if not url.startswith("https:"):
+            place = url.partition("?")[0]
             raise Rejected(explain(place, "a password would be sent over plain HTTP", "https"))
-        self._sign(request)
+        word = base64.b64encode(self._user.encode() + b":" + self._current(url)).decode()
+        request.headers["Authorization"] = f"Basic {word}"
+        request.register_hook("response", self._answered)
         return request
+
+    def _current(self, url: str) -> bytes:
+        with self._lock:
+            if self._until_s:
+                password = read_password(self._file)
+                if password == self._password and self._clock() < self._until_s:
+                    wait = f"the same is sent again after {REJECTED_KEPT_S:g} s"
+                    fix = f"correct user or {self._file[:200]}; {wait}"
+                    raise Rejected(
+                        explain(url, "the gateway rejected the user and the password", "", fix), 401
+                    )
+                self._password, self._until_s = password, 0.0
+            return self._password
+
+    def _answered(self, response: Response, *_: Any, **__: Any) -> None:
+        if response.status_code == 401 and not FOREIGN.match(urlsplit(response.url).path):
+            with self._lock:
+                self._until_s = self._clock() + REJECTED_KEPT_S
 
 
 def read_password(file: str) -> bytes:
@@ -133,7 +160,7 @@ def session_auth(identity: Identity) -> AuthBase | None:
     if identity.method == "simple":
         return None
     if identity.method == "basic":
-        return Password(identity.user, read_password(identity.password_file))
+        return Password(identity.user, identity.password_file)
     try:
         package = importlib.import_module("requests_gssapi")
     except (ImportError, OSError) as error:  # OSError: the Kerberos libraries themselves are missing

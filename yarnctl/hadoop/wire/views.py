@@ -55,6 +55,11 @@ def leaves(root_queue: yarn.QueueInfo) -> tuple[Leaf, ...]:
     return tuple(Leaf(path, queue) for path, queue in _walk(root_queue, root_queue.name) if is_leaf(queue))
 
 
+def queues_of(root_queue: yarn.QueueInfo) -> tuple[Leaf, ...]:
+    """Return all queues, parents too, each with its path."""
+    return tuple(Leaf(path, queue) for path, queue in _walk(root_queue, root_queue.name))
+
+
 def is_leaf(queue: yarn.QueueInfo) -> bool:
     """Return whether applications can be in this queue."""
     return not queue.children and ("Leaf" in queue.kind or queue.queue_type.lower() == "leaf")
@@ -151,9 +156,7 @@ def _sum_up(
         priorities={name: value for name, value in children if value} if by_priority else {},
         fair=tuple(
             sorted(
-                f"{path}.{child.name}"
-                for child in queue.children
-                if is_leaf(child) and child.ordering_policy.startswith("fair")
+                f"{path}.{child.name}" for child in queue.children if is_leaf(child) and child.order == "fair"
             )
         ),
     )
@@ -164,21 +167,37 @@ def user_limits(root_queue: yarn.QueueInfo, queues: Iterable[QueueView]) -> dict
     """Return, by queue and user, the limits that the ResourceManager shows, where they may bind.
 
     0 is shown before anything was requested, and means unknown. The limit of the only active user rises with
-    its own use, up to guarantee x factor: it binds only where it is that, or below what the user has.
+    its own use, up to guarantee x factor x weight: it binds only where it is that, or below what the user
+    has. A user with a weight has that highest limit until one binds.
     """
-    shown = {leaf.path: leaf.queue.users.rows for leaf in leaves(root_queue) if leaf.queue.users is not None}
+    shown = {leaf.path: leaf.queue for leaf in leaves(root_queue)}
     found: dict[str, dict[str, Resources]] = {}
     for view in queues:
-        rows = shown.get(view.queue, ())
+        queue = shown.get(view.queue)
+        rows = () if queue is None or queue.users is None else queue.users.rows
         active = sum(row.is_active for row in rows)
         for row in rows:
             limit = NOTHING if row.limit is None else row.limit.resources
-            if limit in (NOTHING, view.user_limit) or fits(view.maximum, limit):
-                continue
-            is_highest = view.user_limit is not None and fits(view.user_limit, limit)
-            if active > 1 or is_highest or not fits(row.used.resources, limit):
-                found.setdefault(view.queue, {})[row.user] = limit
+            highest = view.user_limit
+            if queue is not None and row.weight != 1:
+                highest = _weighted(view, queue.user_limit_factor * row.weight)
+            if limit not in (NOTHING, view.user_limit) and not fits(view.maximum, limit):
+                is_highest = highest is not None and fits(highest, limit)
+                if active > 1 or is_highest or not fits(row.used.resources, limit):
+                    found.setdefault(view.queue, {})[row.user] = limit
+                    continue
+            if highest is not None and highest != view.user_limit:
+                found.setdefault(view.queue, {})[row.user] = highest
     return found
+
+
+def _weighted(view: QueueView, factor: float) -> Resources | None:
+    """Return the highest limit of a user with a weight; None: there is none (a factor of -1)."""
+    if factor < 0:
+        return None
+    return Resources(
+        *(min(int(part * factor), most) for part, most in zip(view.guaranteed, view.maximum, strict=True))
+    )
 
 
 class Requested(NamedTuple):

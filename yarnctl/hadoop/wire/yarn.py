@@ -8,6 +8,8 @@ to
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 from msgspec import field
 
@@ -291,12 +293,16 @@ class NodeRow(msgspec.Struct, frozen=True):
 
 
 class QueueUser(msgspec.Struct, frozen=True):
-    """One row of a leaf queue's users. ``is_active``: it has pending requests (older versions: not shown)."""
+    """One row of a leaf queue's users. ``is_active``: it has pending requests (older versions: not shown).
+
+    ``limit`` includes ``weight``, by which a user's limit in the queue differs from the others'.
+    """
 
     user: str = field(name="username")
     used: Vector = field(name="resourcesUsed", default=Vector())
     limit: Vector | None = field(name="userResourceLimit", default=None)
     is_active: bool = field(name="isActive", default=True)
+    weight: float = field(name="userWeight", default=1.0)
 
 
 class QueueUsers(msgspec.Struct, frozen=True):
@@ -401,6 +407,14 @@ class QueueInfo(msgspec.Struct, frozen=True):
         Mixed (from 3.4, without the legacy queue mode): one resource in percent, another by weight.
         """
         return self.mode or ("absolute" if self.is_absolute else "percentage")
+
+    @property
+    def order(self) -> Literal["fifo", "fair", "other"]:
+        """How a leaf serves its applications, by the policy's name or, before 3.4, its class."""
+        policy = self.ordering_policy.strip().lower()
+        if policy.startswith("fair"):
+            return "fair"
+        return "fifo" if policy.startswith("fifo") or not policy else "other"
 
     @property
     def template(self) -> str:
