@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -328,3 +329,42 @@ def test_check_shows_yarns_own_words(tmp_path, capfd):
         out = " ".join(capfd.readouterr().out.split())
     assert "root.eng.prod has pending requests: YARN reports at root.eng, node n2:1:" in out
     assert "'Queue hits max-capacity limit'" in out
+
+
+def test_the_records_of_heartbeats_have_yarns_shape(tmp_path):
+    """Nothing is recorded before it is requested; a full node shows no queue; the words are those of 3.4.2."""
+    one = Nested(write_file(tmp_path, NESTED))
+
+    def record(node: str) -> dict[str, Any]:
+        url = f"{one.background.url}/ws/v1/cluster/scheduler/activities?nodeId={node}"
+        found: dict[str, Any] = http_client.get(url).json()["activities"]
+        assert found["nodeId"] == node
+        return found
+
+    def root_of(node: str) -> dict[str, Any]:
+        (allocation,) = record(node)["allocations"]
+        assert (allocation["partition"], allocation["finalAllocationState"]) == ("", "SKIPPED")
+        root: dict[str, Any] = allocation["root"]
+        return root
+
+    with one.background:
+        for name in ("n1:1", "n2:1"):
+            one.background.run(partial(one.played.node, name, 4))
+        one.background.run(lambda: one.hold("res", 5))
+        large = one.background.run(lambda: one.played.submit("mkt", mib=4096))
+        for node in ("n1:1", "n2:1", "n9:1"):
+            assert "allocations" not in record(node)
+        one.background.run(lambda: one.beat(2))
+        assert "allocations" not in record("n9:1")
+        assert record("n2:1")["timestamp"] == one.played.wall_ms
+        rows = {row["name"]: row for row in root_of("n2:1")["children"]}
+        assert rows["root.eng"]["diagnostic"] == "Queue does not need more resource"
+        assert rows["root.mkt"]["diagnostic"] == (
+            f"Queue does not have enough headroom for inner highest-priority request from {large.id}"
+        )
+        one.background.run(lambda: one.hold("root.eng.lab", 1))
+        full = root_of("n1:1")
+        assert full == {
+            "name": "root", "allocationState": "REJECTED",
+            "diagnostic": "Initial check: node resource is insufficient for minimum allocation",
+        }  # fmt: skip
