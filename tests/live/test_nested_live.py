@@ -332,7 +332,7 @@ def test_check_shows_yarns_own_words(tmp_path, capfd):
 
 
 def test_the_records_of_heartbeats_have_yarns_shape(tmp_path):
-    """Nothing is recorded before it is requested; a full node shows no queue; the words are those of 3.4.2."""
+    """Nothing is recorded before a request; a full node shows no queue; the words are those of 3.4.2."""
     one = Nested(write_file(tmp_path, NESTED))
 
     def record(node: str) -> dict[str, Any]:
