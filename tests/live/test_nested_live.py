@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from emulator.cluster.entities import ParentConfig
+from emulator.cluster.entities import NodeReservation, ParentConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import application_id
 from emulator.live.manager.manager_settings import ManagerSettings
@@ -255,24 +255,51 @@ def test_explain_shows_yarns_own_words(tmp_path):
     assert told[-1].endswith("YARN reports at root.eng, node n2:1: 'Queue hits max-capacity limit'")
 
 
+def put_maximum(one: Nested, queue: str, percent: str) -> int:
+    entry = {"key": "maximum-capacity", "value": percent}
+    body = {"update-queue": [{"queue-name": queue, "params": {"entry": [entry]}}]}
+    url = f"{one.background.url}/ws/v1/cluster/scheduler-conf?user.name=yarnctl"
+    return http_client.put(url, json=body).status_code
+
+
 def test_a_reservation_is_on_the_node_that_its_record_names(nested):
-    def begin() -> None:
+    """A lowered maximum, as ``--cap-queue`` sets it, does not break it: YARN fills it above the maximum."""
+
+    def begin() -> AppRecord:
         for name in ("n1:1", "n2:1", "n3:1"):
             nested.played.node(name, 4)
         nested.hold("res", 7)
-        nested.played.submit("mkt", mib=3072)
+        large = nested.played.submit("res", mib=3072)
         nested.beat(3)
+        return large
 
-    nested.background.run(begin)
-    (node,) = [each.name for each in nested.played.manager.actor.nodes if each.reserved is not None]
+    large = nested.background.run(begin)
+    (reserved,) = [each for each in nested.played.manager.actor.nodes if each.reserved is not None]
     port = nested.port()
     port.observe(Controller(PATHS).to_observe)
+    found = []
     for _ in range(3):
         seen = port.observe_soon()
         assert seen is not None
+        found.append(set(seen.reserved_by_node))
         port.activities.renew(())
         nested.background.run(nested.beat)
-    assert list(seen.reserved_by_node) == [node]
+    assert found == [{"n2:1", "n3:1"}, {"n2:1", "n3:1"}, {reserved.name}]
+
+    assert put_maximum(nested, "root.res", "30") == 200
+    nested.background.run(nested.beat)
+    assert isinstance(reserved.reserved, NodeReservation)
+
+    def free() -> None:
+        held = [each for each in nested.played.manager.containers.values() if each.actor.node is reserved]
+        ended = [each.id for each in held if each.actor.priority][:2]
+        nested.played.beat(reserved.name, *ended)
+        nested.beat()
+
+    nested.background.run(free)
+    assert large.actor.containers == 1
+    leaf = nested.scheduler.nodes["res"]
+    assert leaf.used_mib > leaf.maximum[0]
 
 
 def test_check_shows_yarns_own_words(tmp_path, capfd):
@@ -401,3 +428,42 @@ def test_absolute_resources_are_shown_as_they_are(tmp_path):
         assert [res[key]["vCores"] for key in ("minEffectiveCapacity", "maxEffectiveCapacity")] == [4, 8]
         assert rows["root.eng.lab"]["maxEffectiveCapacity"]["memory"] == 12288
         one.check()
+
+
+def test_the_records_of_heartbeats_have_yarns_shape(tmp_path):
+    """Nothing is recorded before a request; a full node shows no queue; the words are those of 3.4.2."""
+    one = Nested(write_file(tmp_path, NESTED))
+
+    def record(node: str) -> dict[str, Any]:
+        url = f"{one.background.url}/ws/v1/cluster/scheduler/activities?nodeId={node}"
+        found: dict[str, Any] = http_client.get(url).json()["activities"]
+        assert found["nodeId"] == node
+        return found
+
+    def root_of(node: str) -> dict[str, Any]:
+        (allocation,) = record(node)["allocations"]
+        assert (allocation["partition"], allocation["finalAllocationState"]) == ("", "SKIPPED")
+        root: dict[str, Any] = allocation["root"]
+        return root
+
+    with one.background:
+        for name in ("n1:1", "n2:1"):
+            one.background.run(partial(one.played.node, name, 4))
+        one.background.run(lambda: one.hold("res", 5))
+        large = one.background.run(lambda: one.played.submit("mkt", mib=4096))
+        for node in ("n1:1", "n2:1", "n9:1"):
+            assert "allocations" not in record(node)
+        one.background.run(lambda: one.beat(2))
+        assert "allocations" not in record("n9:1")
+        assert record("n2:1")["timestamp"] == one.played.wall_ms
+        rows = {row["name"]: row for row in root_of("n2:1")["children"]}
+        assert rows["root.eng"]["diagnostic"] == "Queue does not need more resource"
+        assert rows["root.mkt"]["diagnostic"] == (
+            f"Queue does not have enough headroom for inner highest-priority request from {large.id}"
+        )
+        one.background.run(lambda: one.hold("root.eng.lab", 1))
+        full = root_of("n1:1")
+        assert full == {
+            "name": "root", "allocationState": "REJECTED",
+            "diagnostic": "Initial check: node resource is insufficient for minimum allocation",
+        }  # fmt: skip
