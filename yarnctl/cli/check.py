@@ -65,7 +65,7 @@ def command(
 
     from yarnctl.attach.check.gathering import gather
     from yarnctl.attach.check.next_steps import next_steps
-    from yarnctl.attach.check.preflight import Facts
+    from yarnctl.attach.check.preflight import Facts, with_every_leaf
     from yarnctl.attach.check.rules import judge
 
     if admission is not None:
@@ -83,7 +83,7 @@ def command(
         spark=spark or spark_fallback is not None,
         fallback_root=_fallback_root(spark_fallback),
     )
-    facts = gather(address, facts, lambda: time.time_ns() // 1_000_000)
+    facts = with_every_leaf(gather(address, facts, lambda: time.time_ns() // 1_000_000))
     findings = judge(facts)
     steps = next_steps(facts, findings)
     if steps is not None:

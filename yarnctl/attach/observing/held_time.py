@@ -55,7 +55,7 @@ class HeldTimes:
         sums, fallen = self._sums, set[str]()
         for row in rows:
             queue, name = row.queue, row.application
-            if not self._queues.may_give(queue):
+            if not self._queues.is_preemptable(queue):
                 continue
             payers = self._payers(row, queue)
             base_s, count_s = before.get(name), row.mib_seconds

@@ -32,6 +32,14 @@ class NoQueueOverGuarantee(Reason, frozen=True):
     sentence = "no preemptable queue is over its guarantee"
 
 
+class NoQueueGives(Reason, frozen=True):
+    sentence = "no queue that may be preempted holds more than its ideal share"
+
+
+class QueueAtGuarantee(Reason, frozen=True):
+    sentence = "the application's queue already has its guarantee"
+
+
 class QueueAtMaximum(Reason, frozen=True):
     sentence = "the application's queue is at its maximum"
 
@@ -142,9 +150,9 @@ class StandingAside(Reason, frozen=True):
 
 
 _Short = Unmet | ClusterFull
-_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee
+_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | NoQueueGives
 _Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
-_Limit = _Queue | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
+_Limit = _Queue | QueueAtGuarantee | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
 _Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | MoreUrgentWaits | OthersFirst | StandingAside
 TriggerReason = _Short | _NoVictim | _Limit | _Order
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""
