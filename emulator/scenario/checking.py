@@ -177,7 +177,7 @@ def _check_file(scenario: Scenario, where: Where) -> None:
                 raise BadInput(where(field), "has no effect without scheduler_xml", "remove it")
         return
     for field in ("shares", "caps", "am_ratio", "queues", "mode"):
-        if getattr(scenario, field) != getattr(plain, field):
+        if getattr(scenario, field) not in (getattr(plain, field), "guarantees"):
             raise BadInput(where(field), "is set by scheduler_xml", "remove one of them")
     for name in scenario.schemes:
         if name not in FILE_SCHEMES:

@@ -169,7 +169,9 @@ def settings(scenario: Scenario) -> Settings:
     """Return the controller's settings: the profile, the policies, and what is tuned."""
     tuned = {name: getattr(scenario.tuning, name) for name in scenario.tuning.__struct_fields__}
     profile = PROFILES[scenario.profile]
-    if scenario.scheduler_xml is not None:
+    if scenario.mode == "guarantees":  # every leaf, unless [[queues]] give roles
+        profile = msgspec.structs.replace(profile, preempting_queues=(), preemptable_queues=())
+    elif scenario.scheduler_xml is not None:
         profile = msgspec.structs.replace(
             profile,
             preempting_queues=(require_leaf(scenario, scenario.production_queue, "production_queue"),),

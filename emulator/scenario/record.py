@@ -121,7 +121,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     task_policy: str = "SRT"
     profile: str = "default"
     timing: str = "hadoop3"
-    mode: Literal["queues", "deadlines"] = "queues"
+    mode: Literal["queues", "guarantees", "deadlines"] = "queues"
     shares: tuple[float, float] = (0.95, 0.05)
     caps: tuple[float, float] = (0.8, 0.2)
     am_ratio: float = 0.5

@@ -15,7 +15,8 @@ from emulator.scenario.record import QueueEntry, WorkloadEntry
 from emulator.virtual.run import Run, run_scheme
 from emulator.virtual.schemes import SCHEMES
 from tests.unit.scheduler_files import NESTED, USERS, write_file
-from yarnctl.deciding.records import Decision
+from yarnctl.deciding.reasons.demand import QueueAtGuarantee
+from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.errors import BadInput
 from yarnctl.journal.chain import MemoryJournal
 
@@ -51,6 +52,29 @@ def test_jobs_go_to_the_named_leaves_and_yarnctl_acts_between_them(scenario):
         decided = any(isinstance(each, Decision) for each in journal.records)
         assert decided is (name != "soft-cap")
         assert bool(result.suspensions) is (name == "natjam")
+
+
+@pytest.mark.parametrize("scheme", ["natjam", "kill", "mix"])
+def test_a_queue_below_its_guarantee_takes_without_lists_of_names(scenario, scheme):
+    """Only lab is over its share: prod takes from it up to its guarantee, then refuses itself more."""
+    scenario = msgspec.structs.replace(
+        scenario,
+        mode="guarantees",
+        schemes=(scheme,),
+        workloads=(WorkloadEntry(spec="synthetic:research-s", queue="mkt"),),
+    )
+    check(scenario, PLACE)
+    made = msgspec.structs.replace(setup(scenario), validate=True)
+    assert (made.settings.preempting_queues, made.settings.preemptable_queues) == ((), ())
+    journal = MemoryJournal()
+    prepared = prepare(scenario)
+    result = run_scheme(made, prepared.jobs, SCHEMES[scheme], journal)
+    assert len(result.jobs) == len(prepared.jobs)
+    decisions = [each for each in journal.records if isinstance(each, Decision)]
+    assert {each.trigger.queue for each in decisions} == {"eng.prod"}
+    taken = {each.names[pick.application].queue for each in decisions for pick in each.picks}
+    assert taken == {"eng.lab"}
+    assert QueueAtGuarantee() in [each.why for each in journal.records if isinstance(each, Refusal)]
 
 
 def test_the_controller_sees_the_tree(scenario):

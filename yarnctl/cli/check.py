@@ -72,7 +72,7 @@ def command(
 
     from yarnctl.attach.check.gathering import gather
     from yarnctl.attach.check.next_steps import next_steps
-    from yarnctl.attach.check.preflight import Facts
+    from yarnctl.attach.check.preflight import Facts, with_every_leaf
     from yarnctl.attach.check.rules import check_results, findings_of
     from yarnctl.daemon.budget_files import read_budgets
 
@@ -94,7 +94,7 @@ def command(
         spark=spark or spark_fallback is not None,
         fallback_root=_fallback_root(spark_fallback),
     )
-    facts = gather(address, facts, lambda: time.time_ns() // 1_000_000)
+    facts = with_every_leaf(gather(address, facts, lambda: time.time_ns() // 1_000_000))
     results = check_results(facts)
     steps = next_steps(facts, results.values())
     if steps is not None:

@@ -21,7 +21,7 @@ DEFAULT_REQUESTS = "/yarnctl/requests"
 PREEMPTING, PREEMPTABLE = ("production",), ("research",)
 
 Function = Callable[..., Any]
-Mode = Literal["queues", "deadlines"]
+Mode = Literal["queues", "guarantees", "deadlines"]
 
 
 class ClusterOptions(NamedTuple):
@@ -86,10 +86,10 @@ def queue_options(command: Function) -> Function:
         ),
         click.option(
             "--mode",
-            type=click.Choice(["queues", "deadlines"]),
+            type=click.Choice(["queues", "guarantees", "deadlines"]),
             default="queues",
             show_default=True,
-            help="Preempt between queues, or by deadlines within one queue.",
+            help="Preempt between named queues, up to each queue's guarantee, or by deadlines in one queue.",
         ),
     )
     return option_group(QueueOptions, "queues", options)(command)
@@ -169,15 +169,23 @@ def optional_queues(queues: QueueOptions, admission: str | None) -> frozenset[st
     """Return the default queues that may be missing: ``--mode deadlines`` needs one, admission alone none."""
     if queues.mode == "queues" and admission is None:
         return frozenset()
-    named = {*queues.preempting, *queues.preemptable}
-    used = (*(queues.preempting or PREEMPTING), *(queues.preemptable or PREEMPTABLE))
-    return frozenset(used) - named
+    preempting, preemptable = queues_of(queues)
+    return frozenset((*preempting, *preemptable)) - {*queues.preempting, *queues.preemptable}
 
 
 def queues_of(queues: QueueOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the preempting and the preemptable queues; they may overlap only with ``--mode deadlines``."""
+    """Return the preempting and the preemptable queues; they may overlap except with ``--mode queues``.
+
+    With deadlines one queue has both roles: a queue that is named in one role has the other, too, if no
+    other queue is named there. With guarantees no name means every leaf queue.
+    """
+    if queues.mode == "guarantees":
+        return queues.preempting, queues.preemptable
+    if queues.mode == "deadlines":
+        preempting = queues.preempting or queues.preemptable
+        return preempting or PREEMPTING, queues.preemptable or preempting or PREEMPTABLE
     preempting, preemptable = queues.preempting or PREEMPTING, queues.preemptable or PREEMPTABLE
-    if queues.mode == "queues" and (both := sorted(set(preempting) & set(preemptable))):
+    if both := sorted(set(preempting) & set(preemptable)):
         problem = f"{both[0]} is also a preempting queue"
         raise BadInput("--preemptable", problem, "name each queue once")
     return preempting, preemptable

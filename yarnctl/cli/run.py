@@ -293,6 +293,9 @@ def plan_of(
         if name not in known:
             raise BadInput(option, f"unknown policy {name[:60]!r}", f"use one of {', '.join(known)}")
     preempting, preemptable = queues_of(queues)
+    if queues.mode == "guarantees" and preemption.cap_queue:
+        problem = "works only with --mode queues: with guarantees each queue keeps its maximum"
+        raise BadInput("--cap-queue", problem, "remove it")
     budgets_file = _budgets_of(preemption)
     levers = levers_of(preemption, queues.mode, budgets_file)
     admitting = admitting_of(gate, queues.mode, predicts=preemption.predicted_demand > 0)

@@ -213,7 +213,7 @@ class Controller:
         )
 
     def _probe(self) -> tuple[str, ...]:
-        return self.settings.preempting_queues if self.settings.mode == "queues" else ()
+        return self.settings.preempting_queues if self.settings.mode != "deadlines" else ()
 
     # --- one step ---------------------------------------------------------------------------------
 
@@ -442,7 +442,7 @@ class Controller:
         Urgency changes from one instant to the next, so with deadlines it is computed each time.
         """
         standing = fingerprint_of(self.ledger)
-        if deferred.demand is None or deferred.open_orders != standing or self.settings.mode != "queues":
+        if deferred.demand is None or deferred.open_orders != standing or self.settings.mode == "deadlines":
             deferred.demand, deferred.open_orders = demand(inputs, self.ledger, self.settings), standing
         return deferred.demand
 

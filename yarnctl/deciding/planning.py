@@ -15,6 +15,7 @@ import msgspec
 
 from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
+from yarnctl.deciding.guarantees import GivenLimits
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.mix import choose_mix
@@ -144,6 +145,7 @@ def make_plan(
     number = first_number
     flight = InFlight(inputs, ledger, settings, demand.preemptable_queues)
     mix = mix_input(inputs, ledger, settings)
+    gives = demand.gives
     reserved = inputs.snapshot.reserved_by_node.items()
     for wanted in demand.applications:
         case = Case(
@@ -159,6 +161,10 @@ def make_plan(
             reserved={node: name for node, name in reserved if name != wanted.application.application},
         )
         wish, case, choice, _ = flight.limit(wanted, case, settings, mix)
+        while gives is not None and (fewer := within_limits(case, choice, gives)) is not None:
+            wish, case, choice, _ = flight.limit(wish, fewer, settings, mix)
+        if gives is not None:
+            gives = after_choice(choice, gives)
         if not wish.shortfalls:
             continue  # the limit in flight is reached: the next decision requests it again
         planned.append(Planned(wish, case, choice, mix))
@@ -174,6 +180,39 @@ def make_plan(
     if not missing:
         touched.update(each.attempt for one in planned for each in one.choice.refused_tasks)
     return Plan(tuple(planned), tuple(sorted(missing)), frozenset(touched))
+
+
+def within_limits(case: Case, choice: Choice, limits: GivenLimits) -> Case | None:
+    """Return the case with smaller budgets if a choice takes more from a queue than it gives, else None.
+
+    A job keeps the picks that its queue gives, in their order.
+    """
+    left, kept = limits.copy(), dict.fromkeys((pick.application for pick in choice.picks), 0)
+    over: dict[str, None] = {}
+    for pick in choice.picks:
+        queue = left.queue_of[pick.application]
+        if left.may_take(queue, pick.task.size):
+            left.take(queue, pick.task.size)
+            kept[pick.application] += 1
+        else:
+            over[queue] = None
+    if not over:
+        return None
+    jobs = tuple(
+        job._replace(budget=min(job.budget, kept.get(job.usage.application, 0)))
+        if left.queue_of[job.usage.application] in over
+        else job
+        for job in case.jobs
+    )
+    return msgspec.structs.replace(case, jobs=jobs)
+
+
+def after_choice(choice: Choice, limits: GivenLimits) -> GivenLimits:
+    """Return what the queues still give after a choice."""
+    left = limits.copy()
+    for pick in choice.picks:
+        left.take(left.queue_of[pick.application], pick.task.size)
+    return left
 
 
 class InFlight:

@@ -26,6 +26,7 @@ from yarnctl.deciding.forecast import (
     slots,
     total_free,
 )
+from yarnctl.deciding.guarantees import GivenLimits, GuaranteeShares, guarantee_shares
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Snapshot
 from yarnctl.deciding.open_hours import outside_hours
@@ -35,10 +36,12 @@ from yarnctl.deciding.prioritising import less_urgent, urgency
 from yarnctl.deciding.reasons.demand import (
     ClusterFull,
     MoreUrgentWaits,
+    NoQueueGives,
     NoQueueOverGuarantee,
     NotActivated,
     OthersFirst,
     OutsideHours,
+    QueueAtGuarantee,
     TriggerReason,
     Unmet,
 )
@@ -86,6 +89,7 @@ class ClusterDemand(NamedTuple):
     ``refused`` are triggers without a decision, and why; ``free`` is the capacity per node that is not
     assigned; ``preemptable_queues`` is empty in deadline mode: every less urgent application counts.
     ``fitting``: how many pending containers of all applications fit into free or expected capacity.
+    ``gives``: what may be taken of each queue (None: no limit).
     """
 
     applications: tuple[ApplicationDemand, ...]
@@ -93,6 +97,7 @@ class ClusterDemand(NamedTuple):
     free: Mapping[str, Resources]
     preemptable_queues: tuple[str, ...]
     fitting: int = 0
+    gives: GivenLimits | None = None
 
 
 class DemandInput(NamedTuple):
@@ -148,7 +153,7 @@ def _with_left_out(
 
 def is_preempting(view: ApplicationView, settings: Settings) -> bool:
     """Return whether containers may be freed for an application at all (with deadlines: for any)."""
-    return settings.mode == "deadlines" or view.queue in settings.preempting_queues
+    return settings.may_preempt(view.queue)
 
 
 # --- the scheduler simulation -----------------------------------------------------------------
@@ -160,26 +165,31 @@ def _modelled_demand(
     snapshot = inputs.snapshot
     coming = list(ledger.expected_room(inputs.as_of_ms))
     queues = model_queues(snapshot, coming)
-    over = _preemptable_queues(queues, settings)
+    shares = guarantee_shares(snapshot, coming, settings) if settings.mode == "guarantees" else None
+    over = _preemptable_queues(queues, settings) if shares is None else shares.victims()
     shut = outside_hours(settings.hours or (), over, inputs.now_ms)
     victims = tuple(name for name in over if name not in shut)
     free = FreeCapacity(snapshot.free_by_node, coming)
     placed, tree = placed_in(snapshot, queues, free)
     stuck = _stuck(queues, settings)
     allowance = _allowance(inputs, stuck, ledger)
+    if shares is not None:
+        allowance = _up_to_the_share(allowance, queues.values(), shares)
     first = _most_urgent(inputs, stuck, allowance) if settings.mode == "deadlines" else None
     relieved = None if first is None else _users_with_preemptable(inputs, first, settings)
 
     def is_requester(view: ApplicationView) -> bool:
         if settings.mode == "queues":
             return view.queue in settings.preempting_queues
+        if shares is not None:
+            return allowance.get(view.application, 0) > 0
         return first is not None and view.application == first.application
 
     admitted: dict[str, Servable] = {}
     helped: dict[str, Helped] = {}
-    if settings.mode == "queues" and not victims:
+    if settings.mode != "deadlines" and not victims:
         limits = own_limits(queues, snapshot.largest_node)
-        none_gives = _none_gives(shut)
+        none_gives = _none_gives(shut, NoQueueOverGuarantee() if shares is None else NoQueueGives())
         reasons: dict[str, TriggerReason] = {name: limits.get(name) or none_gives for name in stuck}
     elif tree is None:
         takers = SchedulerSimulation(
@@ -195,17 +205,20 @@ def _modelled_demand(
         needs = tuple(Need(size, count) for size, count in admission.shortfalls.items())
         trigger = _trigger(inputs, view, placed.get(name, 0), ledger, needs, Unmet(view.predicted))
         help_of = helped.get(name, EVERY_VICTIM)
-        every = settings.mode == "queues" and len(help_of.victims) == len(victims)
+        every = settings.mode != "deadlines" and len(help_of.victims) == len(victims)
         helping = () if every else help_of.victims
         wishes.append(ApplicationDemand(view, needs, trigger, helping, help_of.beside))
     left = free.free
     if tree is not None:  # the node that a requester reserves serves it
         left = left | {node: free.held[node] for node, name in tree.held.items() if name in admitted}
+    if shares is not None:
+        reasons |= {name: QueueAtGuarantee() for name in stuck if name not in allowance}
     refused = [
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
         for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
     ]
-    return ClusterDemand(tuple(wishes), tuple(refused), left, victims, sum(placed.values()))
+    gives = None if shares is None else shares.limits
+    return ClusterDemand(tuple(wishes), tuple(refused), left, victims, sum(placed.values()), gives)
 
 
 def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:
@@ -217,16 +230,18 @@ def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) ->
     )
 
 
-def _none_gives(shut: Mapping[str, OutsideHours]) -> TriggerReason:
+def _none_gives(shut: Mapping[str, OutsideHours], none_is_over: TriggerReason) -> TriggerReason:
     """Return why no preemptable queue gives: of those outside of their hours, the first to open."""
-    return min(shut.values(), key=lambda each: (each.opens_at_ms, each.queue), default=NoQueueOverGuarantee())
+    if not shut:
+        return none_is_over
+    return min(shut.values(), key=lambda each: (each.opens_at_ms, each.queue))
 
 
 def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tuple[ApplicationView, int]]:
     """Return the preempting applications with requests that fit nowhere, and how many."""
     stuck: dict[str, tuple[ApplicationView, int]] = {}
     for queue in queues.values():
-        if settings.mode == "queues" and queue.view.queue not in settings.preempting_queues:
+        if not settings.may_preempt(queue.view.queue):
             continue
         for wanted in queue.waiting():
             view = wanted.application
@@ -249,6 +264,14 @@ def _allowance(
         )
         for name, (view, containers) in stuck.items()
     }
+
+
+def _up_to_the_share(
+    allowance: Mapping[str, int], queues: Iterable[QueueModel], shares: GuaranteeShares
+) -> dict[str, int]:
+    """Return the allowances of the applications whose leaf is below its guarantee, up to its ideal share."""
+    allowed = {name: count for queue in queues for name, count in shares.allowed(queue).items()}
+    return {name: min(count, allowed[name]) for name, count in allowance.items() if name in allowed}
 
 
 def _most_urgent(
@@ -475,7 +498,7 @@ def is_preemptable(
     if queues:
         helping = {view.application for view in inputs.snapshot.applications if view.queue in queues}
         jobs = [job for job in jobs if job.usage.application in helping]
-    if settings.mode == "queues":
+    if settings.mode != "deadlines":
         return tuple(job for job in jobs if job.usage.application != requester.application)
     preemptable = _less_urgent(inputs, requester, settings)
     return tuple(job for job in jobs if job.usage.application in preemptable)

@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from yarnctl.deciding.reasons import queue_naming
+from yarnctl.deciding.settings import Mode
 
 ROOT = "root"
 SHOWN_MAX = 20
@@ -158,7 +159,7 @@ class NamedQueues(NamedTuple):
 
     preempting: tuple[str, ...] = ()
     preemptable: tuple[str, ...] = ()
-    mode: Literal["queues", "deadlines"] = "queues"
+    mode: Mode = "queues"
     gate: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
     budgets: tuple[str, ...] = ()
@@ -224,7 +225,7 @@ def _used_twice(named: NamedQueues, resolved: Resolved) -> Iterable[queue_naming
         ).items():
             if count > 1:
                 yield queue_naming.QueueNamedTwice(path, _names_of(path, several, resolved))
-    for name in named.budgets:
+    for name in named.budgets if named.preemptable or named.mode != "guarantees" else ():
         if name in resolved.paths and resolved.paths[name] not in (
             preemptable := resolved.of(named.preemptable)
         ):

@@ -17,6 +17,9 @@ from yarnctl.errors import BadInput
 TEN_YEARS_MS = 10 * 366 * 24 * 3_600_000
 RATIO_MAX = 1000
 
+Mode = Literal["queues", "guarantees", "deadlines"]
+"""What preempts what: named queues, queues below their guarantee, or applications with a deadline."""
+
 
 class LossRule(msgspec.Struct, frozen=True, array_like=True):
     """A loss budget of its own: of the container time that a queue, or a user, held over a window."""
@@ -55,7 +58,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     * ``mode`` "queues": containers for preempting queues are freed in preemptable queues (Natjam).
       "deadlines": one queue; less urgent applications free containers for the most urgent one with pending
-      requests (Natjam-R).
+      requests (Natjam-R). "guarantees": a leaf queue below its guarantee takes from those above theirs
+      (:mod:`yarnctl.deciding.guarantees`); ``preempting_queues`` and ``preemptable_queues`` restrict which,
+      empty means every leaf.
     * ``observe_only``: no action is performed; orders are simulated (:mod:`yarnctl.deciding.simulating`).
     * ``in_flight_ratio_max``: how many of the preemptable queues' containers may be suspending at once (1:
       all), at least ``in_flight_least``. ``job_open_ratio_max``: the same for one job, at least one.
@@ -70,7 +75,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     profile: str = "default"
-    mode: Literal["queues", "deadlines"] = "queues"
+    mode: Mode = "queues"
     preempting_queues: tuple[str, ...] = ("production",)
     preemptable_queues: tuple[str, ...] = ("research",)
     job_policy: str = "MR"
@@ -104,6 +109,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     deadlines: Literal["sold"] | None = None
     hours: tuple[OpenHours, ...] | msgspec.UnsetType = msgspec.UNSET
 
+    def may_preempt(self, queue: str) -> bool:
+        """Return whether containers may be freed for a queue's applications at all."""
+        return self._is_named(queue, self.preempting_queues)
+
+    def may_be_preempted(self, queue: str) -> bool:
+        """Return whether a queue's containers may be taken at all."""
+        return self._is_named(queue, self.preemptable_queues)
+
+    def _is_named(self, queue: str, queues: tuple[str, ...]) -> bool:
+        return self.mode == "deadlines" or queue in queues or (self.mode == "guarantees" and not queues)
+
 
 DEFAULT = Settings()
 
@@ -130,6 +146,8 @@ def validate(settings: Settings) -> None:
     _require_numbers(settings)
     for hours in settings.hours or ():
         _require_hours(hours)
+    if settings.mode == "guarantees" and not settings.model_scheduler:
+        raise BadInput("mode", "guarantees needs the model of the scheduler", "use the profile default")
     if settings.levers is not None:
         _require_numbers(settings.levers)
         for name in ("may_lose_ratio", "may_refetch_ratio"):

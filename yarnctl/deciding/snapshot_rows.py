@@ -104,15 +104,16 @@ class Columns:
     """Which rows and columns are read under these settings."""
 
     def __init__(self, settings: Settings) -> None:
-        self._queues = settings.mode == "queues"
+        self._by_name = settings.mode == "queues"
         self._named = frozenset((*settings.preempting_queues, *settings.preemptable_queues))
-        self._deadline = not self._queues or settings.job_policy in ("MDF", "MLF")
+        self._urgency = settings.mode == "deadlines"
+        self._deadline = self._urgency or settings.job_policy in ("MDF", "MLF")
         self._progress = settings.job_policy == "MLF"
 
     def rows(self, snapshot: Snapshot) -> Iterable[ApplicationView]:
         """Yield the applications that are read."""
         limited = bool(snapshot.user_limits) or any(view.user_limit is not None for view in snapshot.queues)
-        if not self._queues or limited:
+        if not self._by_name or limited:
             return snapshot.applications
         return [view for view in snapshot.applications if view.requests or view.queue in self._named]
 
@@ -131,7 +132,7 @@ class Columns:
             view.activated,
             view.runner,
             view.predicted,
-            0 if self._queues else view.priority,
+            view.priority if self._urgency else 0,
             view.deadline_at_ms if self._deadline else None,
             view.progress_ratio if self._progress else 0.0,
             left_alone=view.left_alone,

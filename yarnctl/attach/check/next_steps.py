@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -55,6 +55,8 @@ def run_options(facts: Facts) -> tuple[str, ...]:
     Names that stand for no queue are replaced: by the running leaf queue with the largest guarantee, and the
     one with the smallest; by one queue with deadlines if there is only one.
     """
+    if facts.mode == "guarantees":
+        return ("--mode", "guarantees", *_filters(facts), "--in-flight-least", str(_in_flight_least(facts)))
     mode = facts.mode
     production, research = (
         [leaf.path for leaf in facts.of(names)]
@@ -74,6 +76,16 @@ def run_options(facts: Facts) -> tuple[str, ...]:
     words += ["--eviction", "mix", "--may-lose", MAY_LOSE] if mode == "queues" else []
     words += ["--allow-priority"] if facts.allow_priority and mode == "deadlines" else []
     return (*words, "--admission", facts.admission) if facts.admission else tuple(words)
+
+
+def _filters(facts: Facts) -> Iterator[str]:
+    """Yield the options that name queues, for a role that not every leaf has."""
+    every = [leaf.path for leaf in facts.leaves]
+    roles = (("--preempting", facts.preempting_queues), ("--preemptable", facts.preemptable_queues))
+    for option, names in roles:
+        paths = [leaf.path for leaf in facts.of(names)]
+        for path in paths if len(paths) < len(every) else ():
+            yield from (option, path)
 
 
 def _in_flight_least(facts: Facts) -> int:

@@ -296,6 +296,18 @@ def require_configuration(facts: Facts) -> None:
         raise NotJudged(unknown(not_in_conf(facts)))
 
 
+def with_every_leaf(facts: Facts) -> Facts:
+    """Return the facts with every leaf in a role that names none, which ``--mode guarantees`` means."""
+    if facts.mode != "guarantees":
+        return facts
+    every = tuple(leaf.path for leaf in facts.leaves)
+    return msgspec.structs.replace(
+        facts,
+        preempting_queues=facts.preempting_queues or every,
+        preemptable_queues=facts.preemptable_queues or every,
+    )
+
+
 def not_in_conf(facts: Facts) -> Unseen:
     """Return why a key of the daemon's configuration is not known."""
     return facts.unseen("configuration", "the key is not set", "the ResourceManager's /conf: ")

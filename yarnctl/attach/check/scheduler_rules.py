@@ -44,6 +44,7 @@ MAX_PRIORITY = "yarn.cluster.max-application-priority"
 FULL_PERCENT = 99.0
 AM_RATIO_MIN, AM_RATIO_GOOD = 0.2, 0.5
 ONE_QUEUE = "not needed with --mode deadlines: production and research share one queue"
+BY_GUARANTEE = "not needed with --mode guarantees: each queue takes up to its own guarantee"
 PRIORITY_LEVELS_MIN = 10  # With fewer, jobs with different deadlines share one, in order of arrival
 BY_PRIORITY = "fifo"  # And its variants, by name or class: they serve the higher priority first
 
@@ -198,8 +199,8 @@ def has_features(facts: Facts) -> bool:
 
 def preempting_share(facts: Facts) -> CheckResult:
     """YARN gives free containers to the queue furthest below its guarantee. Production must be that queue."""
-    if facts.mode == "deadlines":
-        return ok(ONE_QUEUE)
+    if facts.mode != "queues":
+        return ok(ONE_QUEUE if facts.mode == "deadlines" else BY_GUARANTEE)
     share_queues(facts, facts.preempting_queues + facts.preemptable_queues)
     production = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preempting_queues))
     research = sum(leaf.queue.guaranteed_percent for leaf in facts.of(facts.preemptable_queues))
@@ -246,8 +247,8 @@ def _is_of_template(facts: Facts, changes: Mapping[str, str]) -> bool:
 
 def preemptable_share(facts: Facts) -> CheckResult:
     """Only what a queue uses above its guarantee can be preempted. With 0 % it runs one application."""
-    if facts.mode == "deadlines":
-        return ok(ONE_QUEUE)
+    if facts.mode != "queues":
+        return ok(ONE_QUEUE if facts.mode == "deadlines" else BY_GUARANTEE)
     found = share_queues(facts, facts.preemptable_queues)
     share_queues(facts, facts.used_queues)
     for leaf in found:
@@ -266,6 +267,8 @@ def preemptable_share(facts: Facts) -> CheckResult:
 
 def maxima(facts: Facts) -> CheckResult:
     """A queue that may not grow to the whole cluster leaves it half empty, and cannot use what is freed."""
+    if facts.mode == "guarantees":
+        return ok("each queue may use its guarantee")
     low = [
         leaf for leaf in share_queues(facts, facts.used_queues) if leaf.queue.maximum_percent < FULL_PERCENT
     ]
@@ -283,9 +286,10 @@ def maxima(facts: Facts) -> CheckResult:
 
 def user_limit(facts: Facts) -> CheckResult:
     """One user gets at most the queue's guarantee times user-limit-factor, even if more is free."""
-    low = [leaf for leaf in share_queues(facts, facts.used_queues) if _is_user_limited(leaf)]
+    whole = "guarantee" if facts.mode == "guarantees" else "maximum"
+    low = [leaf for leaf in share_queues(facts, facts.used_queues) if _is_user_limited(leaf, whole)]
     if not low:
-        return ok("one user may use each queue's maximum")
+        return ok(f"one user may use each queue's {whole}")
     said = ", ".join(
         f"of {leaf.path} may use {leaf.queue.guaranteed_percent * leaf.queue.user_limit_factor:g} %"
         f" of the cluster (factor {leaf.queue.user_limit_factor:g})"
@@ -304,8 +308,10 @@ def user_limit(facts: Facts) -> CheckResult:
     return warn(f"one user {said}", set_keys(facts, keys, " (or -1)" if has_no_limit else ""))
 
 
-def _is_user_limited(leaf: Leaf) -> bool:
+def _is_user_limited(leaf: Leaf, whole: str) -> bool:
     queue = leaf.queue
+    if whole == "guarantee":
+        return 0 <= queue.user_limit_factor < 1
     reach = queue.guaranteed_percent * queue.user_limit_factor
     return queue.user_limit_factor >= 0 and reach < queue.maximum_percent - 1
 
@@ -557,7 +563,7 @@ def intra_queue_preemption(facts: Facts) -> CheckResult:
     if not _is_on(facts) or not is_true(facts.setting(INTRA_QUEUE)):
         return ok("off")
     found = leaf_queues(
-        facts, facts.preemptable_queues if facts.mode == "queues" else facts.preempting_queues
+        facts, facts.preempting_queues if facts.mode == "deadlines" else facts.preemptable_queues
     )
     paths = [leaf.path for leaf in found if leaf.queue.intra_queue_preemption_disabled is not True]
     if paths:

@@ -104,24 +104,24 @@ class QueueNames:
 
     def is_preempting(self, path: str) -> bool:
         """Return whether a queue's applications may preempt; with deadlines, every queue's may."""
-        return self.named.mode == "deadlines" or path in self.preempting
+        return self.named.mode == "deadlines" or path in self.preempting or self._is_any(self.preempting)
 
     def is_preemptable(self, path: str) -> bool:
         """Return whether a queue's applications are preemptable."""
-        return path in self.preemptable
+        return path in self.preemptable or (self._is_any(self.preemptable) and path not in self.left_alone)
+
+    def _is_any(self, role: frozenset[str]) -> bool:
+        """Return whether every queue has a role: with guarantees, if none is named."""
+        return self.named.mode == "guarantees" and self.found is not None and not role
 
     def may_be_lowered(self, path: str) -> bool:
         """Return whether a queue is preemptable, or a parent with only preemptable leaves."""
         return path in capped(self.preemptable, self.tree)
 
-    def may_give(self, path: str) -> bool:
-        """Return whether a queue's applications may be preempted; with deadlines, every queue's may."""
-        return path in self.preemptable or (self.named.mode == "deadlines" and path not in self.left_alone)
-
     def means_preempting(self, name: str) -> bool:
         """Return whether a queue name in a job's request stands for a preempting queue."""
         found = None if self.tree is None else self.tree.resolve(name)
-        return isinstance(found, str) and found in self.preempting
+        return isinstance(found, str) and (found in self.preempting or self._is_any(self.preempting))
 
     def of_application(self, queue: str) -> str:
         """Return the path of the queue in an application's row; the name in the row if it is ambiguous."""
@@ -139,7 +139,7 @@ class QueueNames:
             return self.problems[0]
         if self.found is None or not self.adopted:
             return QueuesUnread()
-        roles = (self.preempting, self.preemptable) if self.named.mode == "queues" else ()
+        roles = (self.preempting, self.preemptable) if self.named.mode != "deadlines" else ()
         if any((bool(role) and all(path in self._vanished for path in role)) for role in roles):
             return self.vanished
         return None

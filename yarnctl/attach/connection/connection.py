@@ -11,7 +11,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -25,7 +24,7 @@ from yarnctl.deciding.queue_names import NamedQueues
 from yarnctl.deciding.reasons.eligibility import LeftAlone
 from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
-from yarnctl.deciding.settings import LossRule
+from yarnctl.deciding.settings import LossRule, Mode
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop import site_xml
 from yarnctl.hadoop.addresses import DEFAULTS, LOCAL, history_server, name_nodes
@@ -80,7 +79,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     preempting_queues: tuple[str, ...] = ("production",)
     preemptable_queues: tuple[str, ...] = ("research",)
-    mode: Literal["queues", "deadlines"] = "queues"
+    mode: Mode = "queues"
 
     requests_root: str = "/yarnctl/requests"
     requests_owner: str = "yarnctl"

@@ -85,15 +85,15 @@ class SettingsReader(Generic[Allowed]):
 
     def read_some(self, rows: Iterable[yarn.AppInfo]) -> None:
         """Read the settings of the largest unread preemptable applications; ``rows``: new or changed."""
-        may_give: dict[str, bool] = {}
+        preemptable: dict[str, bool] = {}
         for row in rows:
             name = row.application
             if name in self._settled or kind_of(row) != self._kind:
                 continue
-            if row.queue not in may_give:
-                may_give[row.queue] = self._connection.queues.may_give(row.queue)
+            if row.queue not in preemptable:
+                preemptable[row.queue] = self._connection.queues.is_preemptable(row.queue)
             self._unread.pop(name, None)
-            why = self._obstacle(row) if may_give[row.queue] else InNoPreemptableQueue()
+            why = self._obstacle(row) if preemptable[row.queue] else InNoPreemptableQueue()
             if why is not None:
                 self.reasons[name] = why
             else:
@@ -166,8 +166,8 @@ class Readers:
             reader.read_some(rows)
         for row in rows:
             if kind_of(row) not in self.of_kind:
-                may_give = self._queues.may_give(row.queue)
-                why = OtherKind(row.kind[:40]) if may_give else InNoPreemptableQueue()
+                is_preemptable = self._queues.is_preemptable(row.queue)
+                why = OtherKind(row.kind[:40]) if is_preemptable else InNoPreemptableQueue()
                 self.reasons[row.application] = why
 
     def drop(self, applications: Iterable[str]) -> None:

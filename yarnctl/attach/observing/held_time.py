@@ -55,7 +55,9 @@ class HeldTimes:
         sums, fallen = self._sums, set[str]()
         for row in rows:
             queue, name = row.queue, row.application
-            if not self._queues.may_give(queue) or left_alone(row, self._left_alone_users, self._queues):
+            if not self._queues.is_preemptable(queue) or left_alone(
+                row, self._left_alone_users, self._queues
+            ):
                 continue
             payers = self._payers(row, queue)
             base_s, count_s = before.get(name), row.mib_seconds

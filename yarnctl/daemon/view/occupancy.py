@@ -42,9 +42,16 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def role_of(view: ApplicationView, settings: Settings) -> Role:
-    """Return an application's role by its queue; with deadlines, those with a deadline are preempting."""
+    """Return an application's role by its queue.
+
+    With deadlines, those with a deadline are preempting; with guarantees, those with pending requests.
+    """
     if settings.mode == "deadlines":
         return "preemptable" if view.deadline_at_ms is None else "preempting"
+    if settings.mode == "guarantees":
+        if view.requests and settings.may_preempt(view.queue):
+            return "preempting"
+        return "preemptable" if settings.may_be_preempted(view.queue) else "other"
     if view.queue in settings.preempting_queues:
         return "preempting"
     return "preemptable" if view.queue in settings.preemptable_queues else "other"

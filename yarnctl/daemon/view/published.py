@@ -14,7 +14,7 @@ import msgspec
 
 from yarnctl.api.cluster_answers import LoopState, Mode
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
-from yarnctl.daemon.view.occupancy import Occupancy, Sample, role_of, sample_of
+from yarnctl.daemon.view.occupancy import Occupancy, Sample, sample_of
 from yarnctl.daemon.view.recent_orders import Checkpoint, Decided, RankedRecord, RecentOrders
 from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.daemon.view.why_waiting import Waiting, waiting_reasons
@@ -214,7 +214,7 @@ def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
 
 def demand_waits(view: ApplicationView, settings: Settings) -> bool:
     """Return whether a preempting application has pending requests."""
-    return bool(view.requests) and (settings.mode == "deadlines" or role_of(view, settings) == "preempting")
+    return bool(view.requests) and settings.may_preempt(view.queue)
 
 
 def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
@@ -225,7 +225,7 @@ def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
     )
     left_out = dict(snapshot.left_out)
     for view in snapshot.applications if left_out else ():
-        if settings.mode == "deadlines" or role_of(view, settings) == "preempting":
+        if settings.may_preempt(view.queue):
             left_out.pop(view.application, None)
     return msgspec.structs.replace(snapshot, applications=applications, left_out=left_out)
 
@@ -341,10 +341,16 @@ class Publisher:
             return ()
         if observation.held:
             self._held, self._consents = observation.held, observation.consents
-        losses, queues = controller.ledger.losses, settings.preemptable_queues
+        losses, queues = controller.ledger.losses, settings.preemptable_queues or self._paying_queues()
         return tuple(
             standings(losses, observation.now_ms, settings.levers, queues, self._held, self._consents)
         )
+
+    def _paying_queues(self) -> tuple[str, ...]:
+        """Return the queues that held container time; the other payers are users and tagged jobs."""
+        jobs = {each.application for each in self._consents}
+        payers = {each.payer for each in self._held} - jobs
+        return tuple(sorted(payer for payer in payers if not payer.startswith("user:")))
 
     def _shown(
         self, controller: Controller, observation: Observation, snapshot: Snapshot | None

@@ -78,6 +78,8 @@ class Waiting(msgspec.Struct, frozen=True):
 def is_waiting(view: ApplicationView, snapshot: Snapshot, settings: Settings) -> bool:
     """Return whether this is a preempting application with pending requests, modelled or not."""
     waits = bool(view.requests) or view.application in snapshot.left_out
+    if settings.mode == "guarantees":
+        return waits and settings.may_preempt(view.queue)
     return waits and role_of(view, settings) == "preempting"
 
 

@@ -44,6 +44,14 @@ class OutsideHours(Reason, frozen=True):
     zone: str
 
 
+class NoQueueGives(Reason, frozen=True):
+    sentence = "no queue that may be preempted holds more than its ideal share"
+
+
+class QueueAtGuarantee(Reason, frozen=True):
+    sentence = "the application's queue already has its guarantee"
+
+
 class QueueAtMaximum(Reason, frozen=True):
     sentence = "the application's queue is at its maximum"
 
@@ -154,9 +162,9 @@ class StandingAside(Reason, frozen=True):
 
 
 _Short = Unmet | ClusterFull
-_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | OutsideHours
+_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | NoQueueGives | OutsideHours
 _Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
-_Limit = _Queue | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
+_Limit = _Queue | QueueAtGuarantee | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
 _Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | MoreUrgentWaits | OthersFirst | StandingAside
 TriggerReason = _Short | _NoVictim | _Limit | _Order
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""

@@ -267,12 +267,13 @@ def _queue(queue: QueueView, inside: Sequence[ApplicationView], settings: Settin
 
 
 def queue_role(name: str, settings: Settings) -> Role:
-    """Return a queue's role; "other" in the mode deadlines, where each application has its own."""
-    if settings.mode == "deadlines":
+    """Return a queue's role; "other" where each application has its own: with deadlines and guarantees."""
+    preempts, preemptable = settings.may_preempt(name), settings.may_be_preempted(name)
+    if settings.mode != "queues" and preempts == preemptable:
         return "other"
-    if name in settings.preempting_queues:
+    if preempts:
         return "preempting"
-    return "preemptable" if name in settings.preemptable_queues else "other"
+    return "preemptable" if preemptable else "other"
 
 
 def entry(story: OrderStory, retired: bool) -> EntryOut:

@@ -1,0 +1,199 @@
+"""``--mode guarantees``: which queues are below their guarantee, and what the others have to give.
+
+The queues that give are those that YARN's own preemption would take from
+(:mod:`yarnctl.deciding.ideal_shares`); a queue that may not be preempted is untouchable there, as under
+``disable_preemption``. A requester is an application of a leaf below its guarantee with requests that fit
+nowhere; it gets no more than brings its leaf to its ideal share. No leaf gives more than it has beyond its
+own share, and none falls below its guarantee.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from yarnctl.deciding.forecast import QueueModel, below_guarantee, serving_key
+from yarnctl.deciding.ideal_shares import WHOLE_RATES, LeafShare, ShareQueue, ideal_shares
+from yarnctl.deciding.model import ApplicationView, ParentView, Snapshot
+from yarnctl.deciding.order import Order
+from yarnctl.deciding.settings import Settings
+from yarnctl.units import NOTHING, Resources, dominant, minus, plus, times
+
+ROOT = "root"
+
+
+class GivenLimits:
+    """What may still be taken from each leaf, by path; updated as tasks are chosen."""
+
+    def __init__(self, snapshot: Snapshot, gives: Mapping[str, Resources], leaving: Iterable[Order]) -> None:
+        self.total = snapshot.total
+        self.queue_of = {view.application: view.queue for view in snapshot.applications}
+        self.gives = dict(gives)
+        self._views = {view.queue: view for view in snapshot.queues}
+        self._used = {view.queue: view.used for view in snapshot.queues}
+        for order in leaving:
+            self.take(self.queue_of.get(order.victim, ""), order.size)
+
+    def take(self, queue: str, size: Resources) -> None:
+        """Count a container as taken."""
+        if queue in self._used:
+            self._used[queue] = minus(self._used[queue], size)
+            self.gives[queue] = minus(self.gives.get(queue, NOTHING), size)
+
+    def may_take(self, queue: str, size: Resources = NOTHING) -> bool:
+        """Return whether a leaf has something to give, and keeps its guarantee without ``size``."""
+        view = self._views.get(queue)
+        if view is None or dominant(self.gives.get(queue, NOTHING), self.total) <= 0:
+            return False
+        return not below_guarantee(serving_key(minus(self._used[queue], size), view.guaranteed, queue))
+
+    def copy(self) -> GivenLimits:
+        """Return a copy that later choices do not change."""
+        other = object.__new__(GivenLimits)
+        other.__dict__.update(self.__dict__, gives=dict(self.gives), _used=dict(self._used))
+        return other
+
+
+class GuaranteeShares(NamedTuple):
+    """The shares of one snapshot, and what each leaf may still give."""
+
+    shares: Mapping[str, LeafShare]
+    limits: GivenLimits
+
+    def victims(self) -> tuple[str, ...]:
+        """Return the leaves that have something left to give, by path."""
+        return tuple(path for path in sorted(self.limits.gives) if self.limits.may_take(path))
+
+    def allowed(self, queue: QueueModel) -> dict[str, int]:
+        """Return how many containers each application of a leaf may get until the leaf has its share."""
+        share = self.shares.get(queue.view.queue)
+        found: dict[str, int] = {}
+        if share is None or not below_guarantee(queue.key()):
+            return found
+        total = self.limits.total
+        missing = dominant(share.ideal, total) - dominant(queue.used, total)
+        for request in queue.waiting()[queue.head :]:
+            size = max(dominant(request.size, total), 1)
+            count = min(request.containers, -(-missing // size))
+            if count <= 0:
+                break
+            name = request.application.application
+            found[name] = found.get(name, 0) + count
+            missing -= count * size
+        return found
+
+
+def guarantee_shares(snapshot: Snapshot, leaving: Iterable[Order], settings: Settings) -> GuaranteeShares:
+    """Return the shares by which a snapshot is decided; ``leaving``: orders whose container is still used."""
+    rates = WHOLE_RATES._replace(ignored_over_ratio=settings.utilisation_tolerance_ratio)
+    shares = ideal_shares(share_tree(snapshot, settings.may_be_preempted), rates)
+    gives = {path: share.gives for path, share in shares.items() if share.gives != NOTHING}
+    return GuaranteeShares(shares, GivenLimits(snapshot, gives, leaving))
+
+
+def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> ShareQueue:
+    """Return a snapshot's tree of queues as the policy of YARN reads it; root is guaranteed the total."""
+    views: dict[str, ParentView] = {view.queue: view for view in snapshot.parents}
+    top = "" if "" in views else ROOT  # the emulator's paths have no root
+    pending = _pending(snapshot)
+    below: dict[str, list[ShareQueue]] = {}
+
+    for view in snapshot.queues:
+        above = view.queue.rpartition(".")[0]
+        below.setdefault(above if above in views else top, []).append(
+            ShareQueue(
+                queue=view.queue,
+                guaranteed=view.guaranteed,
+                maximum=view.maximum,
+                used=view.used,
+                capacity_ratio=_capacity_ratio(view.guaranteed, snapshot.total),
+                pending=pending.get(view.queue, (NOTHING, NOTHING))[0],
+                unreserved=pending.get(view.queue, (NOTHING, NOTHING))[1],
+                priority=_priority(views.get(above), view.queue),
+                untouchable=not is_preemptable(view.queue),
+            )
+        )
+    for path in sorted(views, key=lambda each: (-each.count("."), each)):
+        if path == top:
+            continue
+        above, parent = path.rpartition(".")[0], views[path]
+        below.setdefault(above if above in views else top, []).append(
+            ShareQueue(
+                queue=path,
+                guaranteed=parent.guaranteed,
+                maximum=parent.maximum,
+                used=parent.used,
+                capacity_ratio=_capacity_ratio(parent.guaranteed, snapshot.total),
+                priority=_priority(views.get(above), path),
+                children=_by_path(below.get(path, ())),
+            )
+        )
+    children = _by_path(below.get(top, ()))
+    used = NOTHING
+    for child in children:
+        used = plus(used, child.used)
+    return ShareQueue(
+        queue=top,
+        guaranteed=snapshot.total,
+        maximum=snapshot.total,
+        used=used,
+        capacity_ratio=1.0,
+        children=children,
+    )
+
+
+def _pending(snapshot: Snapshot) -> dict[str, tuple[Resources, Resources]]:
+    """Return what each leaf's activated applications request, with and without what is reserved for them.
+
+    No user's requests count beyond the user limit.
+    """
+    limits = {view.queue: view.user_limit for view in snapshot.queues}
+    user_used: dict[tuple[str, str], Resources] = {}
+    for view in snapshot.applications:
+        key = view.queue, view.user
+        held = plus(view.used, snapshot.reserved.get(view.application, NOTHING))
+        user_used[key] = plus(user_used.get(key, NOTHING), held)
+    found: dict[str, tuple[Resources, Resources]] = {}
+    left: list[dict[tuple[str, str], Resources]] = [{}, {}]
+    for view in sorted(snapshot.applications, key=_by_rank):
+        if not view.requests or not view.activated:
+            continue
+        key = view.queue, view.user
+        limit = snapshot.user_limits.get(view.queue, {}).get(view.user, limits.get(view.queue))
+        wanted = NOTHING
+        for request in view.requests:
+            wanted = plus(wanted, times(request.size, request.count))
+        sums = list(found.get(view.queue, (NOTHING, NOTHING)))
+        for place, reserved in enumerate((NOTHING, snapshot.reserved.get(view.application, NOTHING))):
+            size = _not_negative(minus(wanted, reserved))
+            if limit is not None:
+                most = left[place].get(key)
+                most = _not_negative(minus(limit, user_used[key])) if most is None else most
+                size = Resources(min(size[0], most[0]), min(size[1], most[1]))
+                left[place][key] = minus(most, size)
+            sums[place] = plus(sums[place], size)
+        found[view.queue] = sums[0], sums[1]
+    return found
+
+
+def _by_rank(view: ApplicationView) -> tuple[int, str]:
+    return view.rank, view.application
+
+
+def _by_path(queues: Iterable[ShareQueue]) -> tuple[ShareQueue, ...]:
+    return tuple(sorted(queues, key=lambda queue: queue.queue))
+
+
+def _not_negative(size: Resources) -> Resources:
+    return Resources(max(size[0], 0), max(size[1], 0))
+
+
+def _priority(parent: ParentView | None, queue: str) -> int:
+    return 0 if parent is None or parent.order == "utilization" else parent.priorities.get(queue, 0)
+
+
+def _capacity_ratio(guaranteed_resources: Resources, total: Resources) -> float:
+    """Return a guarantee as a part of the cluster; the snapshot has it rounded to whole resources."""
+    return max(
+        (each / whole for each, whole in zip(guaranteed_resources, total, strict=True) if whole), default=0.0
+    )
