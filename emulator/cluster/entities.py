@@ -47,6 +47,7 @@ class TreeLeafConfig(QueueConfig, frozen=True, kw_only=True):
     * ``weight``: its capacity is this part of the sum of its siblings' weights (None: a percentage).
     * ``absolute``, ``absolute_maximum``: resources in the place of the ratios (None: the ratio counts).
     * ``user_percent``: minimum-user-limit-percent. ``on_demand``: created for an application.
+    * ``preemption_disabled``: YARN's own preemption takes nothing from it.
     """
 
     priority: int = 0
@@ -57,6 +58,7 @@ class TreeLeafConfig(QueueConfig, frozen=True, kw_only=True):
     absolute_maximum: Resources | None = None
     user_percent: int = 100
     on_demand: bool = False
+    preemption_disabled: bool = False
 
 
 class ParentConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,7 @@ class ParentConfig(msgspec.Struct, frozen=True, kw_only=True):
     absolute_maximum: Resources | None = None
     depth_on_demand: int = 0
     on_demand: bool = False
+    preemption_disabled: bool = False
 
 
 @dataclass(slots=True, eq=False, repr=False)

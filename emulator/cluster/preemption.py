@@ -5,6 +5,10 @@ per queue from guarantees and demand, at most ``total_per_round_ratio`` of the c
 only ``natural_termination_ratio`` of what is over, none inside the dead zone; containers are
 marked, and killed once marked for ``max_wait_before_kill_ms``. Maps before reduces, newest
 first, the master never (YARN would select it last).
+
+In a tree the shares are those of :mod:`yarnctl.deciding.ideal_shares`, in memory and vcores. Reservations of
+a leaf go first. A mark stays for twice the wait also while its container is not owed, as in YARN: what is
+excused and owed again in that time has no new wait.
 """
 
 from __future__ import annotations
@@ -13,11 +17,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from emulator.cluster.entities import AM, ENDED, RELEASED, Container
+from emulator.cluster.entities import AM, ENDED, RELEASED, Container, NodeReservation, ParentConfig
+from emulator.cluster.queue_tree import TreeQueue, TreeScheduler
+from yarnctl.deciding.ideal_shares import PreemptionRates, ShareQueue, ideal_shares
+from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
 if TYPE_CHECKING:
     from emulator.cluster.cluster import Cluster
-    from emulator.cluster.entities import LeafQueue
+    from emulator.cluster.entities import Application, LeafQueue
 
 
 class PreemptionConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +35,7 @@ class PreemptionConfig(msgspec.Struct, frozen=True, kw_only=True):
     total_per_round_ratio: float = 0.1
     max_ignored_over_capacity_ratio: float = 0.1
     natural_termination_ratio: float = 0.2
+    observe_only: bool = False
 
 
 TUNED = PreemptionConfig(
@@ -68,18 +76,63 @@ class CapacityPreemption:
 
     def run(self, now_ms: int) -> None:
         """One round: mark what is owed, kill what has been marked for long enough."""
-        owed = self._owed_mib()
+        if self.config.observe_only:
+            return
+        scheduler = self.cluster.rm.scheduler
         chosen: dict[int, Container] = {}
-        self._allowed_mib = int(self.cluster.rm.total.memory_mib * self.config.total_per_round_ratio)
-        for queue, mib in owed:
-            self._select(queue, mib, chosen)
-        self.marked_at_ms = {number: self.marked_at_ms.get(number, now_ms) for number in chosen}
+        kept: dict[int, int] = {}
+        if isinstance(scheduler, TreeScheduler):
+            self._select_in_tree(scheduler, chosen)
+            oldest_ms = now_ms - 2 * self.config.max_wait_before_kill_ms
+            kept = {
+                number: at_ms
+                for number, at_ms in self.marked_at_ms.items()
+                if at_ms >= oldest_ms and number in scheduler.live
+            }
+        else:
+            owed = self._owed_mib()
+            self._allowed_mib = int(self.cluster.rm.total.memory_mib * self.config.total_per_round_ratio)
+            for queue, mib in owed:
+                self._select(queue, mib, chosen)
+        self.marked_at_ms = kept | {number: self.marked_at_ms.get(number, now_ms) for number in chosen}
         for number, container in chosen.items():
             if now_ms - self.marked_at_ms[number] >= self.config.max_wait_before_kill_ms:
                 del self.marked_at_ms[number]
                 self.killed_at_ms.append(now_ms)
                 self.cluster.rm.kill_now(container, "killed", now_ms)
         self.cluster.sweep.begin()
+
+    def _select_in_tree(self, scheduler: TreeScheduler, chosen: dict[int, Container]) -> None:
+        """Choose what each leaf has to give, and drop its reservations, within what one round may take."""
+        config = self.config
+        rates = PreemptionRates(
+            config.total_per_round_ratio,
+            config.max_ignored_over_capacity_ratio,
+            config.natural_termination_ratio,
+        )
+        shares = ideal_shares(share_queue(scheduler.root, scheduler), rates)
+        allowed = Resources(*(int(each * config.total_per_round_ratio) for each in self.cluster.rm.total))
+        for name, leaf in scheduler.queues.items():
+            left = shares[name].gives
+            for app in self._last_served_first(scheduler.nodes[name]):
+                for node in scheduler.kept.get(app, ())[:]:
+                    reservation = node.reserved
+                    assert isinstance(reservation, NodeReservation)
+                    size = Resources(reservation.ask.memory_mib, reservation.ask.vcores)
+                    if (left[0] > 0 or left[1] > 0) and fits(size, allowed):
+                        left, allowed = minus(left, size), minus(allowed, size)
+                        scheduler.unreserve(node)
+                for container in self._running(leaf):
+                    size = Resources(container.memory_mib, container.vcores)
+                    if (left[0] > 0 or left[1] > 0) and container.app is app and fits(size, allowed):
+                        left, allowed = minus(left, size), minus(allowed, size)
+                        chosen[container.number] = container
+
+    def _last_served_first(self, queue: TreeQueue) -> list[Application]:
+        """Return a leaf's active applications, the one that is served last first."""
+        apps = self.cluster.rm.applications.values()
+        active = [app for app in apps if app.queue is queue.leaf and app.activated]
+        return sorted(active, key=queue.serving_key, reverse=True)
 
     def ideal_mib(self) -> dict[str, int]:
         """Return each queue's ideal assignment: guarantees first, then what is over by guarantee.
@@ -154,3 +207,42 @@ class CapacityPreemption:
         containers.sort(key=lambda each: each.priority, reverse=True)
         containers.sort(key=lambda each: each.app.order, reverse=True)
         return containers
+
+
+def share_queue(queue: TreeQueue, scheduler: TreeScheduler) -> ShareQueue:
+    """Return a queue and all below it as the policy sees them: within user limits, without labels."""
+    above = queue.above
+    by_priority = (
+        above is not None
+        and isinstance(above.config, ParentConfig)
+        and above.config.order == "priority-utilization"
+    )
+    pending, unreserved = _pending(queue.leaf, scheduler) if queue.leaf is not None else (NOTHING, NOTHING)
+    return ShareQueue(
+        queue=queue.name,
+        guaranteed=queue.guaranteed,
+        maximum=queue.maximum,
+        used=Resources(queue.used_mib, queue.used_vcores),
+        capacity_ratio=queue.shares()[0],
+        pending=pending,
+        unreserved=unreserved,
+        priority=queue.priority if by_priority else 0,
+        untouchable=queue.untouchable,
+        children=tuple(share_queue(child, scheduler) for child in queue.below),
+    )
+
+
+def _pending(leaf_queue: LeafQueue, scheduler: TreeScheduler) -> tuple[Resources, Resources]:
+    """Return what the applications of a leaf request within their user limits, and that less reserved."""
+    pending = unreserved = NOTHING
+    room_mib: dict[str, int] = {}
+    for app in leaf_queue.demand:
+        mib = sum(ask.count * ask.memory_mib for ask in app.asks)
+        if leaf_queue.user_mib is not None:
+            left_mib = room_mib.get(app.user, leaf_queue.user_mib - leaf_queue.users.get(app.user, 0))
+            mib = min(mib, max(0, left_mib))
+            room_mib[app.user] = left_mib - mib
+        size = Resources(mib, sum(ask.count * ask.vcores for ask in app.asks) if mib else 0)
+        pending = plus(pending, size)
+        unreserved = plus(unreserved, minus(size, scheduler.kept_for(app)))
+    return pending, unreserved

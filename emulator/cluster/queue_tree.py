@@ -127,6 +127,15 @@ class TreeQueue:
         return isinstance(self.config, TreeLeafConfig) and self.config.fair
 
     @property
+    def untouchable(self) -> bool:
+        """Whether YARN's own preemption takes nothing from this leaf."""
+        return isinstance(self.config, TreeLeafConfig) and self.config.preemption_disabled
+
+    def serving_key(self, app: Application) -> tuple[int, ...]:
+        """Return the place of an application in the line of this leaf: the lowest is served first."""
+        return (app.used_mib, *app.order) if self.fair else app.order
+
+    @property
     def stopped(self) -> bool:
         """Whether this queue or one above it takes no new application."""
         return any(
@@ -366,7 +375,7 @@ class TreeScheduler(CapacityScheduler):
         """Return what a leaf takes of a node's room; None: nothing, or it has reserved the node."""
         leaf = queue.leaf
         assert leaf is not None
-        demand = sorted(leaf.demand, key=_least_first) if queue.fair else leaf.demand
+        demand = sorted(leaf.demand, key=queue.serving_key) if queue.fair else leaf.demand
         for app in demand:
             if leaf.user_mib is not None and self._over_user_limit(app):
                 continue
@@ -440,10 +449,6 @@ class TreeScheduler(CapacityScheduler):
         self.unreserve(node)
         self.nodes[app.queue.name].count(ask.memory_mib, ask.vcores)
         return app, ask
-
-
-def _least_first(app: Application) -> tuple[int, tuple[int, int]]:
-    return (app.used_mib, app.order)
 
 
 def _in_order(parent_queue: TreeQueue) -> Iterator[TreeQueue]:

@@ -164,8 +164,8 @@ def known(where: Where, field: str, value: str, names: Mapping[str, object]) -> 
         raise BadInput(where(field), f"unknown: {value[:40]!r}", f"use one of {', '.join(names)}")
 
 
-FILE_SCHEMES = ("soft-cap", "kill", "natjam", "mix")
-"""What runs on the queues of a file: other schemes set shares of their own, or know one level of queues."""
+FILE_SCHEMES = ("soft-cap", "kill", "yarn", "yarn-tuned", "natjam", "mix")
+"""What runs on the queues of a file: other schemes set shares of their own."""
 
 
 def _check_file(scenario: Scenario, where: Where) -> None:

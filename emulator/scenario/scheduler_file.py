@@ -23,7 +23,7 @@ from yarnctl.units import NOTHING, Resources, fits, plus
 
 PREFIX = "yarn.scheduler.capacity."
 KEPT = ("acl_", "disable_preemption", "intra-queue-preemption.disable_preemption")
-"""Beginnings of keys that grant no container: they are shown, and the emulator has no such mechanism."""
+"""Beginnings of keys that grant no container: they are shown. ``disable_preemption`` is read as well."""
 
 CREATION = "auto-queue-creation-v2."
 CREATED_MAX = 1000
@@ -265,9 +265,17 @@ class _Reader:
             self._refuse(f"{path}.maximum-capacity", problem, "use the capacity or more")
         priority = int(self._number(path, "priority", 0, 2**31 - 1, least=-(2**31)))
         stopped = self._is_stopped(path, parent.stopped)
+        inherited = "true" if parent.preemption_disabled else "false"
+        disabled = self._value(path, "disable_preemption", inherited).lower() == "true"
         if not self.below[path] and not self._creates(path):
             leaf = self._leaf(path, share_ratio, most, priority, stopped)
-            leaf = replace(leaf, weight=share.weight, absolute=share.absolute, absolute_maximum=absolute_most)
+            leaf = replace(
+                leaf,
+                weight=share.weight,
+                absolute=share.absolute,
+                absolute_maximum=absolute_most,
+                preemption_disabled=disabled,
+            )
             self.leaves.append(leaf)
             return
         own = ParentConfig(
@@ -282,6 +290,7 @@ class _Reader:
             weight=share.weight,
             absolute=share.absolute,
             absolute_maximum=absolute_most,
+            preemption_disabled=disabled,
             depth_on_demand=self._depth(path),
             on_demand=path in self.created,
         )

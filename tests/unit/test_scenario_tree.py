@@ -29,7 +29,7 @@ def scenario(tmp_path):
         slots=5,
         production="synthetic:production-s",
         research="synthetic:research-s",
-        schemes=("soft-cap", "natjam", "kill"),
+        schemes=("soft-cap", "natjam", "kill", "yarn-tuned"),
         scheduler_xml=str(write_file(tmp_path, {**NESTED, "maximum-am-resource-percent": "0.5"})),
         production_queue="prod",
         research_queue="root.eng.lab",
@@ -49,7 +49,7 @@ def test_jobs_go_to_the_named_leaves_and_yarnctl_acts_between_them(scenario):
         result = run_scheme(made, prepared.jobs, SCHEMES[name], journal)
         assert len(result.jobs) == len(prepared.jobs)
         decided = any(isinstance(each, Decision) for each in journal.records)
-        assert decided is (name != "soft-cap")
+        assert decided is (name in ("natjam", "kill"))
         assert bool(result.suspensions) is (name == "natjam")
 
 
@@ -77,7 +77,7 @@ def test_a_tree_is_part_of_the_identity(scenario, tmp_path):
         ({"shares": (0.5, 0.5)}, "shares: is set by scheduler_xml"),
         ({"am_ratio": 0.4}, "am_ratio: is set by scheduler_xml"),
         ({"queues": (QueueEntry(name="x", guaranteed_ratio=0.01),)}, "queues: is set by scheduler_xml"),
-        ({"schemes": ("soft-cap", "yarn")}, "yarn does not run on the queues of a scheduler_xml"),
+        ({"schemes": ("soft-cap", "hard-cap")}, "hard-cap does not run on the queues of a scheduler_xml"),
         ({"production_queue": "eng"}, "'eng' names no leaf queue of scheduler_xml"),
         ({"research_queue": "nowhere"}, "use one of eng.prod, eng.lab, mkt, res"),
         ({"workloads": (WorkloadEntry(spec="synthetic:research-s", queue="x"),)}, "'x' names no leaf"),

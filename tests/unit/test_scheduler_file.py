@@ -173,3 +173,9 @@ def test_all_keys_that_cannot_be_used_are_named_at_once(tmp_path):
 )
 def test_a_leaf_is_found_by_its_path_or_by_an_unambiguous_last_part(name, path):
     assert leaf_of(name, {"a.x": 1, "b.x": 1, "b.y": 1}) == path
+
+
+def test_disable_preemption_is_inherited_and_a_leafs_own_value_wins(tmp_path):
+    more = {"root.eng.disable_preemption": "true", "root.eng.lab.disable_preemption": "false"}
+    leaves = read_scheduler_file(write_file(tmp_path, {**NESTED, **more})).leaves
+    assert [leaf.name for leaf in leaves if leaf.preemption_disabled] == ["eng.prod"]
