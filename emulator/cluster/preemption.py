@@ -237,12 +237,14 @@ def _pending(leaf_queue: LeafQueue, scheduler: TreeScheduler) -> tuple[Resources
     pending = unreserved = NOTHING
     room_mib: dict[str, int] = {}
     for app in leaf_queue.demand:
-        mib = sum(ask.count * ask.memory_mib for ask in app.asks)
+        mib = asked_mib = sum(ask.count * ask.memory_mib for ask in app.asks)
+        vcores = sum(ask.count * ask.vcores for ask in app.asks)
         if leaf_queue.user_mib is not None:
             left_mib = room_mib.get(app.user, leaf_queue.user_mib - leaf_queue.users.get(app.user, 0))
             mib = min(mib, max(0, left_mib))
             room_mib[app.user] = left_mib - mib
-        size = Resources(mib, sum(ask.count * ask.vcores for ask in app.asks) if mib else 0)
+            vcores = -(-vcores * mib // asked_mib)  # the limit is one of memory
+        size = Resources(mib, vcores)
         pending = plus(pending, size)
         unreserved = plus(unreserved, minus(size, scheduler.kept_for(app)))
     return pending, unreserved
