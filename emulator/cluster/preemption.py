@@ -110,23 +110,32 @@ class CapacityPreemption:
             config.max_ignored_over_capacity_ratio,
             config.natural_termination_ratio,
         )
-        shares = ideal_shares(share_queue(scheduler.root, scheduler), rates)
-        allowed = Resources(*(int(each * config.total_per_round_ratio) for each in self.cluster.rm.total))
-        for name, leaf in scheduler.queues.items():
-            left = shares[name].gives
-            for app in self._last_served_first(scheduler.nodes[name]):
-                for node in scheduler.kept.get(app, ())[:]:
-                    reservation = node.reserved
-                    assert isinstance(reservation, NodeReservation)
-                    size = Resources(reservation.ask.memory_mib, reservation.ask.vcores)
-                    if (left[0] > 0 or left[1] > 0) and fits(size, allowed):
-                        left, allowed = minus(left, size), minus(allowed, size)
-                        scheduler.unreserve(node)
-                for container in self._running(leaf):
-                    size = Resources(container.memory_mib, container.vcores)
-                    if (left[0] > 0 or left[1] > 0) and container.app is app and fits(size, allowed):
-                        left, allowed = minus(left, size), minus(allowed, size)
-                        chosen[container.number] = container
+        whole = self.cluster.rm.total
+        for size in scheduler.totals.values():
+            whole = plus(whole, size)
+        allowed = Resources(*(int(each * config.total_per_round_ratio) for each in whole))
+        for label, tree in scheduler.trees.items():
+            shares = ideal_shares(share_queue(tree[""], scheduler), rates)
+            for name, leaf in scheduler.queues.items():
+                left = shares[name].gives
+                if left == NOTHING:
+                    continue
+                running = [each for each in self._running(leaf) if each.node.label == label]
+                for app in self._last_served_first(tree[name]):
+                    for node in scheduler.kept.get(app, ())[:]:
+                        reservation = node.reserved
+                        assert isinstance(reservation, NodeReservation)
+                        size = Resources(reservation.ask.memory_mib, reservation.ask.vcores)
+                        owed = node.label == label and (left[0] > 0 or left[1] > 0)
+                        if owed and fits(size, allowed):
+                            left, allowed = minus(left, size), minus(allowed, size)
+                            scheduler.unreserve(node)
+                    for container in running:
+                        size = Resources(container.memory_mib, container.vcores)
+                        owed = container.app is app and (left[0] > 0 or left[1] > 0)
+                        if owed and fits(size, allowed):
+                            left, allowed = minus(left, size), minus(allowed, size)
+                            chosen[container.number] = container
 
     def _last_served_first(self, queue: TreeQueue) -> list[Application]:
         """Return a leaf's active applications, the one that is served last first."""
@@ -210,14 +219,14 @@ class CapacityPreemption:
 
 
 def share_queue(queue: TreeQueue, scheduler: TreeScheduler) -> ShareQueue:
-    """Return a queue and all below it as the policy sees them: within user limits, without labels."""
+    """Return a queue and all below it as the policy sees them in the queue's partition."""
     above = queue.above
     by_priority = (
         above is not None
         and isinstance(above.config, ParentConfig)
         and above.config.order == "priority-utilization"
     )
-    pending, unreserved = _pending(queue.leaf, scheduler) if queue.leaf is not None else (NOTHING, NOTHING)
+    pending, unreserved = (NOTHING, NOTHING) if queue.leaf is None else _pending(queue, scheduler)
     return ShareQueue(
         queue=queue.name,
         guaranteed=queue.guaranteed,
@@ -232,15 +241,20 @@ def share_queue(queue: TreeQueue, scheduler: TreeScheduler) -> ShareQueue:
     )
 
 
-def _pending(leaf_queue: LeafQueue, scheduler: TreeScheduler) -> tuple[Resources, Resources]:
+def _pending(queue: TreeQueue, scheduler: TreeScheduler) -> tuple[Resources, Resources]:
     """Return what the applications of a leaf request within their user limits, and that less reserved."""
+    leaf_queue = queue.leaf
+    assert leaf_queue is not None
+    limit_mib = queue.user_limit_mib
     pending = unreserved = NOTHING
     room_mib: dict[str, int] = {}
     for app in leaf_queue.demand:
+        if app.label != queue.label:
+            continue
         mib = asked_mib = sum(ask.count * ask.memory_mib for ask in app.asks)
         vcores = sum(ask.count * ask.vcores for ask in app.asks)
-        if leaf_queue.user_mib is not None:
-            left_mib = room_mib.get(app.user, leaf_queue.user_mib - leaf_queue.users.get(app.user, 0))
+        if limit_mib is not None:
+            left_mib = room_mib.get(app.user, limit_mib - queue.user_used_mib(app.user))
             mib = min(mib, max(0, left_mib))
             room_mib[app.user] = left_mib - mib
             vcores = -(-vcores * mib // asked_mib)  # the limit is one of memory
