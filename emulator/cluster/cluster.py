@@ -22,12 +22,14 @@ from emulator.cluster.entities import (
     Ask,
     Container,
     Node,
+    NodeLabel,
     ParentConfig,
     QueueConfig,
 )
 from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.cluster.faults import Fault, HeartbeatLost, MasterDead, NodeLost, NodeSlow, StoreDown, TaskDead
 from emulator.cluster.kernel import Kernel
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import ResourceManager
 from emulator.cluster.suspension import Suspension
 from emulator.cluster.timing import Timing
@@ -135,6 +137,7 @@ class Cluster:
         seed: int,
         faults: tuple[Fault, ...] = (),
         parents: tuple[ParentConfig, ...] = (),
+        labels: tuple[NodeLabel, ...] = (),
     ) -> None:
         self.kernel = Kernel()
         self.timing = timing
@@ -156,9 +159,15 @@ class Cluster:
         self.sweep = Sweep(self.kernel, self.rm, timing.nm_heartbeat_ms, self._beat)
         self._default_queue = queues[0].name if queues else ""
         interval_ms = timing.nm_heartbeat_ms
+        if labels and isinstance(self.rm.scheduler, TreeScheduler):
+            self.rm.scheduler.set_labels({label.name: label.exclusive for label in labels})
+        names = [label.name for label in labels for _ in range(label.nodes)]
         for index in range(nodes):
             phase_ms = uniform(seed, 2, index) * interval_ms >> 64
-            self.rm.register_node(Node(index, node_size.memory_mib, node_size.vcores, phase_ms))
+            node = Node(index, node_size.memory_mib, node_size.vcores, phase_ms)
+            if index < len(names):
+                node.label = names[index]
+            self.rm.register_node(node)
         for number, job in enumerate(jobs, 1):
             require_possible(job, node_size)
             self.kernel.at(job.submitted_at_ms + timing.submit_ms, self._submit, (number, job))
@@ -210,6 +219,7 @@ class Cluster:
         queue = scheduler.leaf_for(job.queue or job.job_class) or scheduler.queues[self._default_queue]
         number = len(self.masters) + 1
         app = Application(number, queue, job.user, job.submitted_at_ms, job.am_size.memory_mib)
+        app.label = queue.default_label
         app.deadline_at_ms = job.deadline_at_ms
         app.master = self.master_of(job, app)
         self.masters.append(app.master)

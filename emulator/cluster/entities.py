@@ -47,6 +47,9 @@ class TreeLeafConfig(QueueConfig, frozen=True, kw_only=True):
     * ``weight``: its capacity is this part of the sum of its siblings' weights (None: a percentage).
     * ``absolute``, ``absolute_maximum``: resources in the place of the ratios (None: the ratio counts).
     * ``user_percent``: minimum-user-limit-percent. ``on_demand``: created for an application.
+    * ``preemption_disabled``: YARN's own preemption takes nothing from it.
+    * ``labels``: its capacity and maximum as ratios of each partition, by node label; ``accessible``: the
+      labels that its applications may request (None: all); ``default_label``: what they request by default.
     """
 
     priority: int = 0
@@ -57,6 +60,10 @@ class TreeLeafConfig(QueueConfig, frozen=True, kw_only=True):
     absolute_maximum: Resources | None = None
     user_percent: int = 100
     on_demand: bool = False
+    preemption_disabled: bool = False
+    labels: dict[str, tuple[float, float]] = {}
+    accessible: tuple[str, ...] | None = None
+    default_label: str = ""
 
 
 class ParentConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,13 +84,26 @@ class ParentConfig(msgspec.Struct, frozen=True, kw_only=True):
     absolute_maximum: Resources | None = None
     depth_on_demand: int = 0
     on_demand: bool = False
+    preemption_disabled: bool = False
+    labels: dict[str, tuple[float, float]] = {}
+    accessible: tuple[str, ...] | None = None
+    default_label: str = ""
+
+
+class NodeLabel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A node label, and on how many nodes it is; a partition that is not ``exclusive`` shares idle room."""
+
+    name: str
+    nodes: int
+    exclusive: bool = True
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Ask:
     """``count`` containers of one size at one request priority.
 
-    ``off_switch`` is False for asks that name racks (maps, resuming reduces).
+    ``off_switch`` is False for asks that name racks (maps, resuming reduces). ``missed``: how often a shared
+    partition has refused it since its last container.
     """
 
     priority: int
@@ -91,6 +111,7 @@ class Ask:
     vcores: int
     off_switch: bool
     count: int = 0
+    missed: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -137,6 +158,11 @@ class LeafQueue:
         self.per_mib = 1.0 / self.guaranteed.memory_mib if self.guaranteed.memory_mib else 1e9
         self.per_vcore = 1.0 / self.guaranteed.vcores if self.guaranteed.vcores else 1e9
 
+    @property
+    def default_label(self) -> str:
+        """The node label of applications that name none ("": nodes without one)."""
+        return self.config.default_label if isinstance(self.config, TreeLeafConfig) else ""
+
     def ratio(self) -> float:
         """Return used / guaranteed of the dominant resource: the lowest is served first."""
         by_memory, by_vcores = self.used_mib * self.per_mib, self.used_vcores * self.per_vcore
@@ -145,7 +171,10 @@ class LeafQueue:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Application:
-    """The ResourceManager's record of one application; the AM's side is ``master``."""
+    """The ResourceManager's record of one application; the AM's side is ``master``.
+
+    ``label``: the node label of all its requests ("": nodes without one).
+    """
 
     number: int
     queue: LeafQueue
@@ -167,6 +196,7 @@ class Application:
     mail_ended: list[Container] = field(default_factory=list)
     master: Any = None
     am_container: Container | None = None
+    label: str = ""
     priority: int = field(init=False)
     order: tuple[int, int] = field(init=False)
 
@@ -213,6 +243,7 @@ class Node:
     watched: bool = False
     reserved: object | None = None
     exited: tuple[Container, ...] = ()
+    label: str = ""
     live: dict[int, Container] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

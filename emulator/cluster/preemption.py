@@ -5,22 +5,28 @@ per queue from guarantees and demand, at most ``total_per_round_ratio`` of the c
 only ``natural_termination_ratio`` of what is over, none inside the dead zone; containers are
 marked, and killed once marked for ``max_wait_before_kill_ms``. Maps before reduces, newest
 first, the master never (YARN would select it last).
+
+In a tree the shares are those of :mod:`yarnctl.deciding.ideal_shares`, in memory and vcores. Reservations of
+a leaf go first. A mark stays for twice the wait also while its container is not owed, as in YARN: what is
+excused and owed again in that time has no new wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from emulator.cluster.entities import AM, ENDED, RELEASED, Container
+from emulator.cluster.entities import AM, ENDED, RELEASED, Container, NodeReservation, ParentConfig
+from emulator.cluster.queue_tree import TreeQueue, TreeScheduler
+from yarnctl.deciding.ideal_shares import PreemptionRates, ShareQueue, ideal_shares
+from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
 if TYPE_CHECKING:
-    from emulator.cluster.entities import LeafQueue
+    from emulator.cluster.entities import Application, LeafQueue
     from emulator.cluster.kernel import Kernel
     from emulator.cluster.scheduler import CapacityScheduler
-    from yarnctl.units import Resources
 
 
 class PreemptionConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +37,7 @@ class PreemptionConfig(msgspec.Struct, frozen=True, kw_only=True):
     total_per_round_ratio: float = 0.1
     max_ignored_over_capacity_ratio: float = 0.1
     natural_termination_ratio: float = 0.2
+    observe_only: bool = False
 
 
 TUNED = PreemptionConfig(
@@ -53,6 +60,11 @@ class PreemptedResourceManager(Protocol):
     @property
     def scheduler(self) -> CapacityScheduler:
         """The scheduler."""
+        ...
+
+    @property
+    def applications(self) -> Mapping[int, Application]:
+        """The applications, by number."""
         ...
 
     def kill_now(self, container: Container, ending: str, now_ms: int) -> None:
@@ -132,12 +144,19 @@ class CapacityPreemption:
 
     def run(self, now_ms: int) -> None:
         """One round: mark what is owed, kill what has been marked for long enough."""
-        owed = self._owed_mib()
+        if self.config.observe_only:
+            return
+        scheduler = self.cluster.rm.scheduler
         chosen: dict[int, Container] = {}
-        self._allowed_mib = int(self.cluster.rm.total.memory_mib * self.config.total_per_round_ratio)
-        for queue, mib in owed:
-            self._select(queue, mib, chosen)
-        kept = self._kept_marks(now_ms)
+        is_tree = isinstance(scheduler, TreeScheduler)
+        if isinstance(scheduler, TreeScheduler):
+            self._select_in_tree(scheduler, chosen)
+        else:
+            owed = self._owed_mib()
+            self._allowed_mib = int(self.cluster.rm.total.memory_mib * self.config.total_per_round_ratio)
+            for queue, mib in owed:
+                self._select(queue, mib, chosen)
+        kept = self._kept_marks(now_ms, every_queue=is_tree)
         self.marked_at_ms = kept | {number: self.marked_at_ms.get(number, now_ms) for number in chosen}
         for number, container in chosen.items():
             if now_ms - self.marked_at_ms[number] >= self.config.max_wait_before_kill_ms:
@@ -146,14 +165,57 @@ class CapacityPreemption:
                 self.cluster.rm.kill_now(container, "killed", now_ms)
         self.cluster.sweep.begin()
 
-    def _kept_marks(self, now_ms: int) -> dict[int, int]:
-        """Return the marks in excused queues; YARN drops one after twice the wait."""
+    def _kept_marks(self, now_ms: int, *, every_queue: bool) -> dict[int, int]:
+        """Return the marks that stay (``every_queue``, or of excused ones): YARN drops them after 2 waits."""
         live, oldest_ms = self.cluster.rm.scheduler.live, now_ms - 2 * self.config.max_wait_before_kill_ms
         return {
             number: at_ms
             for number, at_ms in self.marked_at_ms.items()
-            if number in live and self._is_excused(live[number].app.queue) and at_ms >= oldest_ms
+            if number in live
+            and at_ms >= oldest_ms
+            and (every_queue or self._is_excused(live[number].app.queue))
         }
+
+    def _select_in_tree(self, scheduler: TreeScheduler, chosen: dict[int, Container]) -> None:
+        """Choose what each leaf has to give, and drop its reservations, within what one round may take."""
+        config = self.config
+        rates = PreemptionRates(
+            config.total_per_round_ratio,
+            config.max_ignored_over_capacity_ratio,
+            config.natural_termination_ratio,
+        )
+        whole = self.cluster.rm.total
+        for size in scheduler.totals.values():
+            whole = plus(whole, size)
+        allowed = Resources(*(int(each * config.total_per_round_ratio) for each in whole))
+        for label, tree in scheduler.trees.items():
+            shares = ideal_shares(share_queue(tree[""], scheduler, self._is_excused), rates)
+            for name, leaf in scheduler.queues.items():
+                left = shares[name].gives
+                if left == NOTHING:
+                    continue
+                running = [each for each in self._running(leaf) if each.node.label == label]
+                for app in self._last_served_first(tree[name]):
+                    for node in scheduler.kept.get(app, ())[:]:
+                        reservation = node.reserved
+                        assert isinstance(reservation, NodeReservation)
+                        size = Resources(reservation.ask.memory_mib, reservation.ask.vcores)
+                        owed = node.label == label and (left[0] > 0 or left[1] > 0)
+                        if owed and fits(size, allowed):
+                            left, allowed = minus(left, size), minus(allowed, size)
+                            scheduler.unreserve(node)
+                    for container in running:
+                        size = Resources(container.memory_mib, container.vcores)
+                        owed = container.app is app and (left[0] > 0 or left[1] > 0)
+                        if owed and fits(size, allowed):
+                            left, allowed = minus(left, size), minus(allowed, size)
+                            chosen[container.number] = container
+
+    def _last_served_first(self, queue: TreeQueue) -> list[Application]:
+        """Return a leaf's active applications, the one that is served last first."""
+        apps = self.cluster.rm.applications.values()
+        active = [app for app in apps if app.queue is queue.leaf and app.activated]
+        return sorted(active, key=queue.serving_key, reverse=True)
 
     def ideal_mib(self) -> dict[str, int]:
         """Return each queue's ideal assignment: guarantees first, then what is over by guarantee.
@@ -228,3 +290,51 @@ class CapacityPreemption:
         containers.sort(key=lambda each: each.priority, reverse=True)
         containers.sort(key=lambda each: each.app.order, reverse=True)
         return containers
+
+
+def share_queue(
+    queue: TreeQueue, scheduler: TreeScheduler, is_excused: Callable[[LeafQueue], bool] = lambda _: False
+) -> ShareQueue:
+    """Return a queue and all below it as the policy sees them in the queue's partition."""
+    above = queue.above
+    by_priority = (
+        above is not None
+        and isinstance(above.config, ParentConfig)
+        and above.config.order == "priority-utilization"
+    )
+    pending, unreserved = (NOTHING, NOTHING) if queue.leaf is None else _pending(queue, scheduler)
+    return ShareQueue(
+        queue=queue.name,
+        guaranteed=queue.guaranteed,
+        maximum=queue.maximum,
+        used=Resources(queue.used_mib, queue.used_vcores),
+        capacity_ratio=queue.shares()[0],
+        pending=pending,
+        unreserved=unreserved,
+        priority=queue.priority if by_priority else 0,
+        untouchable=queue.untouchable or (queue.leaf is not None and is_excused(queue.leaf)),
+        children=tuple(share_queue(child, scheduler, is_excused) for child in queue.below),
+    )
+
+
+def _pending(queue: TreeQueue, scheduler: TreeScheduler) -> tuple[Resources, Resources]:
+    """Return what the applications of a leaf request within their user limits, and that less reserved."""
+    leaf_queue = queue.leaf
+    assert leaf_queue is not None
+    limit_mib = queue.user_limit_mib
+    pending = unreserved = NOTHING
+    room_mib: dict[str, int] = {}
+    for app in leaf_queue.demand:
+        if app.label != queue.label:
+            continue
+        mib = asked_mib = sum(ask.count * ask.memory_mib for ask in app.asks)
+        vcores = sum(ask.count * ask.vcores for ask in app.asks)
+        if limit_mib is not None:
+            left_mib = room_mib.get(app.user, limit_mib - queue.user_used_mib(app.user))
+            mib = min(mib, max(0, left_mib))
+            room_mib[app.user] = left_mib - mib
+            vcores = -(-vcores * mib // asked_mib)  # the limit is one of memory
+        size = Resources(mib, vcores)
+        pending = plus(pending, size)
+        unreserved = plus(unreserved, minus(size, scheduler.kept_for(app)))
+    return pending, unreserved

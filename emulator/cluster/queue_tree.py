@@ -10,12 +10,17 @@ ResourceManager 3.4.2. Rules beyond those of one level:
   limit is passed over instead.
 * A request within the headroom that does not fit reserves the node. A reservation is filled on its own node
   whatever the shares and limits have become. It goes as soon as the request is placed elsewhere or withdrawn.
+* Each node label has a tree of its own: the same queues, with what they may have and use of its nodes. Its
+  nodes serve the requests for the label first. A shared partition then serves requests without a label, in
+  the order of its own use and up to all of it, if root and a child have a capacity there. Such a request is
+  passed over there once for each node of the cluster after each container. Masters without a label stay on
+  nodes without one. The limit of masters counts them all together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol, Self
 
 from msgspec.structs import replace
@@ -32,7 +37,7 @@ from emulator.cluster.entities import (
     TreeLeafConfig,
 )
 from emulator.cluster.scheduler import CapacityScheduler
-from yarnctl.units import NOTHING, Resources
+from yarnctl.units import NOTHING, Resources, fits, plus
 
 
 class QueueSource(Protocol):
@@ -88,7 +93,7 @@ class TreeQueue:
     """A parent, or a leaf with its ``leaf``, and what is used at and below it, reserved included.
 
     ``chain``: the queue and its ancestors, root last. ``below``: its children. ``demanding``: those with
-    demand at or below them.
+    demand at or below them. ``label``: of the nodes that it is about; ``users``: what each holds of them.
     """
 
     def __init__(
@@ -96,10 +101,13 @@ class TreeQueue:
         config: ParentConfig | QueueConfig,
         parent_queue: TreeQueue | None,
         leaf: LeafQueue | None,
+        label: str = "",
     ) -> None:
         self.config = config
         self.above = parent_queue
         self.leaf = leaf
+        self.label = label
+        self.users: dict[str, int] = {}
         self.name = config.name
         self.chain: tuple[TreeQueue, ...] = (self,) if parent_queue is None else (self, *parent_queue.chain)
         self.demanding: list[TreeQueue] = []
@@ -127,6 +135,15 @@ class TreeQueue:
         return isinstance(self.config, TreeLeafConfig) and self.config.fair
 
     @property
+    def untouchable(self) -> bool:
+        """Whether YARN's own preemption takes nothing from this leaf."""
+        return isinstance(self.config, TreeLeafConfig) and self.config.preemption_disabled
+
+    def serving_key(self, app: Application) -> tuple[int, ...]:
+        """Return the place of an application in the line of this leaf: the lowest is served first."""
+        return (app.used_mib, *app.order) if self.fair else app.order
+
+    @property
     def stopped(self) -> bool:
         """Whether this queue or one above it takes no new application."""
         return any(
@@ -139,14 +156,18 @@ class TreeQueue:
         if self.leaf is not None:
             self.config = self.leaf.config
         config = self.config
-        least, most = config.capacity_ratio, config.maximum_ratio
+        least, most = self.shares()
         self.guaranteed = Resources(int(total_mib * least + 1e-6), int(total_vcores * least + 1e-6))
         self.maximum = Resources(int(total_mib * most + 1e-6), int(total_vcores * most + 1e-6))
-        if isinstance(config, ParentConfig | TreeLeafConfig) and config.absolute is not None:
+        if (
+            isinstance(config, ParentConfig | TreeLeafConfig)
+            and config.absolute is not None
+            and not self.label
+        ):
             self._set_absolute(config.absolute, config.absolute_maximum)
         self._total = Resources(total_mib, total_vcores)
         self._guaranteed_share = self._dominant_share(*self.guaranteed)
-        if self.leaf is not None:
+        if self.leaf is not None and not self.label:
             self.leaf.guaranteed = self.guaranteed
             self.leaf.maximum_mib, self.leaf.maximum_vcores = self.maximum
 
@@ -172,9 +193,37 @@ class TreeQueue:
     def shares(self) -> tuple[float, float]:
         """Return the shares of the cluster that are guaranteed and that are the most, as ratios."""
         config = self.config
+        if self.label:
+            known = isinstance(config, ParentConfig | TreeLeafConfig)
+            return config.labels.get(self.label, (0.0, 0.0)) if known else (0.0, 0.0)  # type: ignore[union-attr]
         if isinstance(config, ParentConfig | TreeLeafConfig) and config.absolute is not None:
             return self._guaranteed_share, self._dominant_share(*self.maximum)
         return config.capacity_ratio, config.maximum_ratio
+
+    def may_request(self, label: str) -> bool:
+        """Return whether applications of this queue may request a label."""
+        accessible = self.config.accessible if isinstance(self.config, TreeLeafConfig) else None
+        return not label or accessible is None or label in accessible
+
+    @property
+    def user_limit_mib(self) -> int | None:
+        """The memory beyond which no user of this leaf is given more; with a label factor x guarantee."""
+        leaf = self.leaf
+        assert leaf is not None
+        if not self.label:
+            return leaf.user_mib
+        factor = leaf.config.user_limit_factor
+        return None if factor is None else int(self.guaranteed[0] * factor)
+
+    def user_used_mib(self, user: str) -> int:
+        """Return what a user of this leaf holds, where users are limited."""
+        assert self.leaf is not None
+        return (self.users if self.label else self.leaf.users).get(user, 0)
+
+    def user_is_over(self, app: Application) -> bool:
+        """Return whether a user is beyond the limit in this leaf."""
+        limit_mib = self.user_limit_mib
+        return limit_mib is not None and self.user_used_mib(app.user) > limit_mib
 
     def count(self, memory_mib: int, vcores: int) -> None:
         """Count room as used (negative: freed) here and in all ancestors."""
@@ -230,6 +279,8 @@ class TreeScheduler(CapacityScheduler):
 
     ``nodes``: every queue by its path below root. ``kept``: the nodes reserved for an application.
     ``source``: the configuration that queues on demand are created from (None: there are none).
+    ``labels``: the cluster's node labels, and whether each is exclusive; ``trees``: the queues by label and
+    path, those of ``nodes`` under "".
     """
 
     make_leaf = SharedLeaf
@@ -238,7 +289,11 @@ class TreeScheduler(CapacityScheduler):
         super().__init__(queues)
         self.source: QueueSource | None = None
         self._total = Resources(0, 0)
+        self.labels: dict[str, bool] = {}
+        self.totals: dict[str, Resources] = {}
+        self.node_count = 0
         self.nodes: dict[str, TreeQueue] = {}
+        self.trees = {"": self.nodes}
         self.kept: dict[Application, list[Node]] = {}
         for config in parents:
             self._add(config, None)
@@ -247,16 +302,35 @@ class TreeScheduler(CapacityScheduler):
             self._add(leaf.config, leaf)
 
     def _add(self, config: ParentConfig | QueueConfig, leaf: LeafQueue | None) -> None:
-        above = self.nodes.get(config.name.rpartition(".")[0]) if config.name else None
-        self.nodes[config.name] = TreeQueue(config, above, leaf)
+        for label, tree in self.trees.items():
+            above = tree.get(config.name.rpartition(".")[0]) if config.name else None
+            tree[config.name] = TreeQueue(config, above, leaf, label)
+
+    def set_labels(self, labels: Mapping[str, bool]) -> None:
+        """Set the cluster's node labels, each with whether it is exclusive, before there are nodes."""
+        self.labels = dict(labels)
+        for label in labels:
+            tree = self.trees[label] = {}
+            self.totals[label] = NOTHING
+            for path, queue in self.nodes.items():
+                above = tree.get(path.rpartition(".")[0]) if path else None
+                tree[path] = TreeQueue(queue.config, above, queue.leaf, label)
+
+    def count_node(self, node: Node, sign: int) -> None:
+        """Count a node and, if it has a label, what it adds to its partition (-1: it is removed)."""
+        self.node_count += sign
+        if node.label:
+            size = Resources(sign * node.total_mib, sign * node.total_vcores)
+            self.totals[node.label] = plus(self.totals[node.label], size)
 
     def resize(self, total_mib: int, total_vcores: int) -> None:
         """Set every queue's share of the cluster's size of now."""
         self._total = Resources(total_mib, total_vcores)
         for queue in self.queues.values():
             queue.resize(total_mib, total_vcores)
-        for node in self.nodes.values():
-            node.resize(total_mib, total_vcores)
+        for label, tree in self.trees.items():
+            for node in tree.values():
+                node.resize(*(self.totals[label] if label else self._total))
         for queue in self.queues.values():
             self.activate(queue)
         self.version += 1
@@ -286,7 +360,8 @@ class TreeScheduler(CapacityScheduler):
                 self._add(config, leaf)
                 continue
             if isinstance(config, ParentConfig):
-                node.config = config  # nothing else sets what a parent has
+                for tree in self.trees.values():
+                    tree[config.name].config = config  # nothing else sets what a parent has
             elif node.leaf is not None:
                 now = node.leaf.config
                 node.leaf.config = (
@@ -297,13 +372,15 @@ class TreeScheduler(CapacityScheduler):
 
     def servable(self) -> bool:
         """Return whether an offer may help: a node is reserved, or a queue that wants more has room."""
-        return bool(self.kept) or any(self.nodes[queue.name].has_room(1, 1) for queue in self.demanding)
+        return bool(self.kept or self.labels) or any(
+            self.nodes[queue.name].has_room(1, 1) for queue in self.demanding
+        )
 
     # --- demand and use -------------------------------------------------------------------
 
     def _enlist(self, app: Application) -> None:
         super()._enlist(app)
-        for node in self.nodes[app.queue.name].chain[:-1]:
+        for node in self.trees[app.label][app.queue.name].chain[:-1]:
             above = node.above
             assert above is not None
             if node in above.demanding:
@@ -312,9 +389,9 @@ class TreeScheduler(CapacityScheduler):
 
     def _delist(self, app: Application) -> None:
         super()._delist(app)
-        if app.queue.demand:
+        if any(each.label == app.label for each in app.queue.demand):
             return
-        for node in self.nodes[app.queue.name].chain[:-1]:
+        for node in self.trees[app.label][app.queue.name].chain[:-1]:
             above = node.above
             assert above is not None
             above.demanding.remove(node)
@@ -342,33 +419,83 @@ class TreeScheduler(CapacityScheduler):
     def free(self, container: Container, now_ms: int) -> None:
         """A container is over: take back what it held, in its queue and in all above."""
         super().free(container, now_ms)
-        self.nodes[container.app.queue.name].count(-container.memory_mib, -container.vcores)
+        queue = self.trees[container.node.label][container.app.queue.name]
+        self._count(queue, container.app, -container.memory_mib, -container.vcores)
+
+    @staticmethod
+    def _count(queue: TreeQueue, app: Application, memory_mib: int, vcores: int) -> None:
+        """Count a container as used (negative: freed) in its queue and in all above."""
+        queue.count(memory_mib, vcores)
+        if queue.label:
+            queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
 
     def carry(self, app: Application, from_queue: LeafQueue, to_queue: LeafQueue) -> None:
         """Count what a moved application holds in its new queue, and in all above."""
         super().carry(app, from_queue, to_queue)
-        self.nodes[from_queue.name].count(-app.used_mib, -app.used_vcores)
-        self.nodes[to_queue.name].count(app.used_mib, app.used_vcores)
+        held = dict.fromkeys(self.trees, NOTHING)
+        for container in self.live.values():
+            if container.app is app:
+                size = Resources(container.memory_mib, container.vcores)
+                held[container.node.label] = plus(held[container.node.label], size)
+        for queue, sign in ((from_queue, -1), (to_queue, 1)):
+            for label, size in held.items():
+                self._count(self.trees[label][queue.name], app, sign * size[0], sign * size[1])
+            if queue.user_mib is not None:  # counted as if all of it were on nodes without a label
+                queue.users[app.user] -= sign * (app.used_mib - held[""][0])
 
     # --- serving --------------------------------------------------------------------------
 
     def _next(self, node: Node) -> tuple[Application, Ask] | None:
-        for leaf in _in_order(self.root):
+        root = self.trees[node.label][""]
+        for leaf in _in_order(root):
             found = self._from(leaf, node)
             if found is not None:
                 self._give(leaf, *found)
                 return found
             if node.reserved is not None:
                 return None
+        if node.label and not self.labels[node.label]:
+            return self._shared(root, node)
+        return None
+
+    def _shared(self, queue: TreeQueue, node: Node) -> tuple[Application, Ask] | None:
+        """Return what a request without a label takes of the idle room of a shared partition."""
+        if queue.above is None and not (
+            queue.shares()[0] and any(child.shares()[0] for child in queue.below)
+        ):
+            return None
+        if queue.leaf is None:
+            for child in sorted(queue.below, key=TreeQueue.place):
+                found = self._shared(child, node)
+                if found is not None:
+                    return found
+            return None
+        total, root = self.totals[node.label], queue.chain[-1]
+        line = self.nodes[queue.name]
+        for app in sorted(queue.leaf.demand, key=line.serving_key):
+            ask = app.asks[0]
+            size = Resources(ask.memory_mib, ask.vcores)
+            fitting = fits(size, Resources(node.free_mib, node.free_vcores)) and fits(
+                plus(size, Resources(root.used_mib, root.used_vcores)), total
+            )
+            if app.label or not ask.priority or not fitting:
+                continue
+            if ask.missed < self.node_count:  # first the nodes without a label have their turn
+                ask.missed += 1
+                self.version += 1
+                continue
+            ask.missed = 0
+            self._count(queue, app, *size)
+            return app, ask
         return None
 
     def _from(self, queue: TreeQueue, node: Node) -> tuple[Application, Ask] | None:
         """Return what a leaf takes of a node's room; None: nothing, or it has reserved the node."""
         leaf = queue.leaf
         assert leaf is not None
-        demand = sorted(leaf.demand, key=_least_first) if queue.fair else leaf.demand
+        demand = sorted(leaf.demand, key=queue.serving_key) if queue.fair else leaf.demand
         for app in demand:
-            if leaf.user_mib is not None and self._over_user_limit(app):
+            if app.label != queue.label or queue.user_is_over(app):
                 continue
             ask = app.asks[0]
             if not self.within_headroom(app):
@@ -383,7 +510,7 @@ class TreeScheduler(CapacityScheduler):
         """Return whether an application's first request is within the headroom."""
         ask = app.asks[0]
         own_mib, own_vcores = self.kept_for(app)
-        queue = self.nodes[app.queue.name]
+        queue = self.trees[app.label][app.queue.name]
         return queue.has_room(ask.memory_mib - own_mib, ask.vcores - own_vcores)
 
     def kept_for(self, app: Application) -> Resources:
@@ -407,13 +534,14 @@ class TreeScheduler(CapacityScheduler):
                 self.unreserve(alike[0])
             while app in self.kept and not queue.has_room(ask.memory_mib, ask.vcores):
                 self.unreserve(self.kept[app][0])
-        queue.count(ask.memory_mib, ask.vcores)
+        ask.missed = 0
+        self._count(queue, app, ask.memory_mib, ask.vcores)
 
     def _reserve(self, app: Application, ask: Ask, node: Node) -> bool:
         if not super()._reserve(app, ask, node):
             return False
         self.kept.setdefault(app, []).append(node)
-        self.nodes[app.queue.name].count(ask.memory_mib, ask.vcores)
+        self.trees[node.label][app.queue.name].count(ask.memory_mib, ask.vcores)
         return True
 
     def unreserve(self, node: Node) -> None:
@@ -422,7 +550,7 @@ class TreeScheduler(CapacityScheduler):
         if isinstance(reservation, NodeReservation):
             app, ask = reservation.app, reservation.ask
             super().unreserve(node)
-            self.nodes[app.queue.name].count(-ask.memory_mib, -ask.vcores)
+            self.trees[node.label][app.queue.name].count(-ask.memory_mib, -ask.vcores)
             self.kept[app].remove(node)
             if not self.kept[app]:
                 del self.kept[app]
@@ -438,12 +566,8 @@ class TreeScheduler(CapacityScheduler):
         if ask.memory_mib > node.free_mib or ask.vcores > node.free_vcores:
             return None
         self.unreserve(node)
-        self.nodes[app.queue.name].count(ask.memory_mib, ask.vcores)
+        self._count(self.trees[node.label][app.queue.name], app, ask.memory_mib, ask.vcores)
         return app, ask
-
-
-def _least_first(app: Application) -> tuple[int, tuple[int, int]]:
-    return (app.used_mib, app.order)
 
 
 def _in_order(parent_queue: TreeQueue) -> Iterator[TreeQueue]:

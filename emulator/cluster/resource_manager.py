@@ -40,7 +40,10 @@ class MessageHost(Protocol):
 
 
 class ResourceManager:
-    """Nodes and applications around one capacity scheduler: of a tree if there are ``parents``."""
+    """Nodes and applications around one capacity scheduler: of a tree if there are ``parents``.
+
+    ``total``: of the nodes without a label.
+    """
 
     def __init__(
         self, queues: tuple[QueueConfig, ...], host: MessageHost, parents: tuple[ParentConfig, ...] = ()
@@ -62,8 +65,11 @@ class ResourceManager:
         self._count_node(node, 1)
 
     def _count_node(self, node: Node, sign: int) -> None:
-        memory_mib, vcores = self.total
-        self.total = Resources(memory_mib + sign * node.total_mib, vcores + sign * node.total_vcores)
+        if isinstance(self.scheduler, TreeScheduler):
+            self.scheduler.count_node(node, sign)
+        if not node.label:
+            memory_mib, vcores = self.total
+            self.total = Resources(memory_mib + sign * node.total_mib, vcores + sign * node.total_vcores)
         self.scheduler.resize(*self.total)
         self._mark_open(node)
 

@@ -174,7 +174,7 @@ class CapacityScheduler:
             queue = app.queue
             queue.used_mib += memory_mib
             queue.used_vcores += vcores
-            if queue.user_mib is not None:
+            if queue.user_mib is not None and not node.label:
                 queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
             self.version += 1
             ask.count -= 1
@@ -272,7 +272,7 @@ class CapacityScheduler:
         used[app.user] = used.get(app.user, 0) + memory_mib * (now_ms - container.granted_at_ms)
         queue.used_mib -= memory_mib
         queue.used_vcores -= vcores
-        if queue.user_mib is not None:
+        if queue.user_mib is not None and not node.label:
             queue.users[app.user] -= memory_mib
         app.used_mib -= memory_mib
         app.used_vcores -= vcores

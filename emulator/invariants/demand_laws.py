@@ -69,14 +69,17 @@ def free_room_is_offered(watch: RunWatch) -> Stories:
         for app in queue.demand:
             ask = app.asks[0]
             over_user_limit = queue.user_mib is not None and queue.users.get(app.user, 0) > queue.user_mib
+            if tree is not None and app.label:
+                over_user_limit = tree.trees[app.label][queue.name].user_is_over(app)
             if tree is not None and not over_user_limit and not tree.within_headroom(app):
                 break
-            if _over_limits(queue, app, ask.memory_mib, ask.vcores):
+            if over_user_limit or (not app.label and _over_limits(queue, app, ask.memory_mib, ask.vcores)):
                 continue
             for _, index in watch.rm.open_nodes:
                 node = watch.nodes[index]
                 if (
-                    ask.memory_mib > node.free_mib
+                    node.label != app.label
+                    or ask.memory_mib > node.free_mib
                     or ask.vcores > node.free_vcores
                     or now_ms <= node.silent_until_ms
                 ):

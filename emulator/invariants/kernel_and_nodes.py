@@ -51,8 +51,8 @@ def room_adds_up(watch: RunWatch) -> Stories:
 
 
 def cluster_is_its_nodes(watch: RunWatch) -> Stories:
-    """The ResourceManager's total is the sum of the nodes that are not lost."""
-    nodes = [node for node in watch.nodes if not node.lost]
+    """The ResourceManager's total is the sum of the nodes without a label that are not lost."""
+    nodes = [node for node in watch.nodes if not node.lost and not node.label]
     total = (sum(node.total_mib for node in nodes), sum(node.total_vcores for node in nodes))
     if total != watch.rm.total:
         yield f"total is {watch.rm.total}, the nodes have {total}"

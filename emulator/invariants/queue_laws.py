@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from emulator.cluster.entities import TreeLeafConfig
+from emulator.cluster.entities import NodeReservation, TreeLeafConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.invariants.watched_run import RunWatch, Stories
 
@@ -24,6 +24,9 @@ def parent_is_its_queues(watch: RunWatch) -> Stories:
     """In a tree, what a queue uses is what the containers and reservations at and below it hold."""
     if not isinstance(watch.scheduler, TreeScheduler):
         return
+    if watch.scheduler.labels:
+        yield from _partition_is_its_nodes(watch, watch.scheduler)
+        return
     sums: Counter[str] = Counter()
     for queue in watch.scheduler.nodes.values():
         if queue.leaf is not None:
@@ -35,6 +38,27 @@ def parent_is_its_queues(watch: RunWatch) -> Stories:
     for queue in watch.scheduler.nodes.values():
         if queue.used_mib != sums[queue.name]:
             yield f"{queue.path} uses {queue.used_mib} MiB; below it are {sums[queue.name]}"
+
+
+def _partition_is_its_nodes(watch: RunWatch, scheduler: TreeScheduler) -> Stories:
+    """In each partition, what a queue uses is what containers and reservations on its nodes hold."""
+    sums: Counter[tuple[str, str]] = Counter()
+    held = [(each.node.label, each.app, each.memory_mib) for each in watch.live]
+    held += [
+        (node.label, node.reserved.app, node.reserved.ask.memory_mib)
+        for node in watch.nodes
+        if isinstance(node.reserved, NodeReservation)
+    ]
+    for label, app, mib in held:
+        for above in scheduler.trees[label][app.queue.name].chain:
+            sums[label, above.name] += mib
+    for label, tree in scheduler.trees.items():
+        for queue in tree.values():
+            if queue.used_mib != sums[label, queue.name]:
+                below = sums[label, queue.name]
+                yield f"{queue.path} uses {queue.used_mib} MiB of {label!r}; below it are {below}"
+            if queue.used_mib > scheduler.totals.get(label, watch.rm.total)[0] and not watch.may_lose:
+                yield f"{queue.path} uses {queue.used_mib} MiB of {label!r}, more than there are"
 
 
 def application_is_its_containers(watch: RunWatch) -> Stories:
@@ -55,12 +79,19 @@ def user_is_its_applications(watch: RunWatch) -> Stories:
         for app, (mib, _, _) in watch.usage.items():
             if app.queue is queue:
                 sums[app.user] += mib
+        if isinstance(watch.scheduler, TreeScheduler) and watch.scheduler.labels:
+            sums = Counter()
+            for each in watch.live:
+                if each.app.queue is queue and not each.node.label:
+                    sums[each.app.user] += each.memory_mib
         if sums != {user: mib for user, mib in queue.users.items() if mib}:
             yield f"{name}: {queue.users}, holds {dict(sums)}"
 
 
 def within_maximum(watch: RunWatch) -> Stories:
     """No queue grows beyond its maximum (it may be beyond when the cluster has shrunk)."""
+    if isinstance(watch.scheduler, TreeScheduler) and watch.scheduler.labels:
+        return  # a shared partition serves beyond the maximum; parent_is_its_queues checks the partition's
     for name, queue in watch.scheduler.queues.items():
         used_mib, used_vcores, _, _ = watch.limits.get(name, (0, 0, 0, 0))  # created just now
         beyond_mib = used_mib < queue.used_mib > queue.maximum_mib

@@ -25,7 +25,7 @@ from emulator.scenario.record import (
     Tuning,
     Where,
 )
-from emulator.scenario.scheduler_file import read_scheduler_file
+from emulator.scenario.scheduler_file import is_queue_name, read_scheduler_file
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.spec import parse_spec
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
@@ -164,8 +164,8 @@ def known(where: Where, field: str, value: str, names: Mapping[str, object]) -> 
         raise BadInput(where(field), f"unknown: {value[:40]!r}", f"use one of {', '.join(names)}")
 
 
-FILE_SCHEMES = ("soft-cap", "kill", "natjam", "mix")
-"""What runs on the queues of a file: other schemes set shares of their own, or know one level of queues."""
+FILE_SCHEMES = ("soft-cap", "kill", "yarn", "yarn-tuned", "natjam", "mix")
+"""What runs on the queues of a file: other schemes set shares of their own."""
 
 
 def _check_file(scenario: Scenario, where: Where) -> None:
@@ -175,7 +175,10 @@ def _check_file(scenario: Scenario, where: Where) -> None:
         for field in ("production_queue", "research_queue"):
             if getattr(scenario, field) != getattr(plain, field):
                 raise BadInput(where(field), "has no effect without scheduler_xml", "remove it")
+        if scenario.node_labels:
+            raise BadInput(where("node_labels"), "has no effect without scheduler_xml", "remove it")
         return
+    _check_labels(scenario, where)
     for field in ("shares", "caps", "am_ratio", "queues", "mode"):
         if getattr(scenario, field) not in (getattr(plain, field), "guarantees"):
             raise BadInput(where(field), "is set by scheduler_xml", "remove one of them")
@@ -185,6 +188,24 @@ def _check_file(scenario: Scenario, where: Where) -> None:
             raise BadInput(where("schemes"), problem, f"use some of {', '.join(FILE_SCHEMES)}")
     for field in ("production_queue", "research_queue"):
         require_leaf(scenario, getattr(scenario, field), where(field))
+
+
+def _check_labels(scenario: Scenario, where: Where) -> None:
+    """Raise BadInput for labels that the nodes do not have room for, or that jobs request and no node has."""
+    names = [label.name for label in scenario.node_labels]
+    for index, label in enumerate(scenario.node_labels):
+        if not is_queue_name(label.name) or names.count(label.name) > 1:
+            problem = f"{label.name[:60]!r} is not a label, or has two tables"
+            raise BadInput(where(f"node_labels[{index}].name"), problem, "use letters, digits, - and _")
+        within(where, f"node_labels[{index}].nodes", label.nodes, 0, scenario.nodes)
+    count = sum(label.nodes for label in scenario.node_labels)
+    if count > scenario.nodes:
+        problem = f"{count} nodes have labels, of {scenario.nodes}"
+        raise BadInput(where("node_labels"), problem, "use fewer nodes with labels, or more nodes")
+    for leaf in read_scheduler_file(Path(scenario.scheduler_xml or "")).leaves:
+        if leaf.default_label and leaf.default_label not in names:
+            problem = f"the queue {leaf.name} requests the label {leaf.default_label}, which no node has"
+            raise BadInput(where("node_labels"), problem, "add a [[node_labels]] table for it")
 
 
 def require_leaf(scenario: Scenario, name: str, place: str) -> str:

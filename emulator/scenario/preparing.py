@@ -198,6 +198,7 @@ def setup(scenario: Scenario) -> Setup:
         leaves=file.leaves,
         parents=file.parents,
         source=file if file.parents else None,
+        labels=scenario.node_labels,
         nodes=scenario.nodes,
         node_size=node_size(scenario),
         timing=TIMINGS[scenario.timing],
@@ -289,6 +290,8 @@ def identity(scenario: Scenario, jobs: tuple[Job, ...]) -> str:
         decides["scheduler_xml"] = (file.leaves, file.parents)
         if any(parent.depth_on_demand for parent in file.parents):
             decides["templates"] = file.keys
+        if scenario.node_labels:
+            decides["node_labels"] = scenario.node_labels
     if scenario.may_lose or scenario.room_within_ms is not None:
         decides["mix"] = (scenario.may_lose, scenario.room_within_ms)
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from emulator.cluster.entities import NodeLabel
 from emulator.cluster.faults import Fault
 from emulator.cluster.timing import HADOOP3, PAPER, Timing
 from emulator.virtual.schemes import BY_DEFAULT
@@ -104,7 +105,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     ``scheduler_xml`` is a capacity-scheduler.xml with all queues, in the place of shares, caps, AM shares and
     ``queues``. Jobs without a queue of their own go to its leaves ``production_queue`` and ``research_queue``
-    by class; yarnctl makes room for the first and takes from the second.
+    by class; yarnctl makes room for the first and takes from the second. ``node_labels`` go to its first
+    nodes, in this order; a leaf's jobs request its default-node-label-expression.
     """
 
     nodes: int
@@ -135,6 +137,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     scheduler_xml: str | None = None
     production_queue: str = "production"
     research_queue: str = "research"
+    node_labels: tuple[NodeLabel, ...] = ()
 
 
 class Prepared(NamedTuple):

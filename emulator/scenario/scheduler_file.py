@@ -23,7 +23,7 @@ from yarnctl.units import NOTHING, Resources, fits, plus
 
 PREFIX = "yarn.scheduler.capacity."
 KEPT = ("acl_", "disable_preemption", "intra-queue-preemption.disable_preemption")
-"""Beginnings of keys that grant no container: they are shown, and the emulator has no such mechanism."""
+"""Beginnings of keys that grant no container: they are shown. ``disable_preemption`` is read as well."""
 
 CREATION = "auto-queue-creation-v2."
 CREATED_MAX = 1000
@@ -62,8 +62,8 @@ BOTH = {
     "maximum-am-resource-percent": None,
     "minimum-user-limit-percent": None,
     "user-limit-factor": None,
-    "accessible-node-labels": ("", "*"),
-    "default-node-label-expression": ("",),
+    "accessible-node-labels": None,
+    "default-node-label-expression": None,
     "max-parallel-apps": ("2147483647",),
     "maximum-applications": ("10000",),
     "maximum-application-lifetime": ("-1",),
@@ -80,6 +80,8 @@ BOTH = {
     "queues": None,
 }
 """Keys of one queue, and the values that mean what the emulator does (None: read)."""
+
+LABEL_KEY = re.compile(r"accessible-node-labels\.([A-Za-z0-9_-]{1,255})\.(maximum-)?capacity")
 
 MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
 TOLERANCE_PERCENT = 1e-3
@@ -168,6 +170,8 @@ class _Reader:
         self.where = where
         self.on_demand = on_demand
         self.created: dict[str, None] = {}
+        found = (LABEL_KEY.search(key) for key in keys)
+        self.labels = sorted({each[1] for each in found if each is not None})
         self.below: dict[str, tuple[str, ...]] = {}
         self.leaves: list[TreeLeafConfig] = []
         self.parents: list[ParentConfig] = []
@@ -236,6 +240,8 @@ class _Reader:
                 name = re.sub(rf"^{re.escape(CREATION)}(leaf-|parent-)?template\.(?!auto-|queues)", "", name)
             if queue is not None and name.startswith(KEPT):
                 continue
+            if queue is not None and LABEL_KEY.fullmatch(name):
+                continue
             if name not in known:
                 problem = "is not modelled by the emulator, or its queue is in no queues key"
                 self._refuse(own, problem, "remove it")
@@ -265,9 +271,22 @@ class _Reader:
             self._refuse(f"{path}.maximum-capacity", problem, "use the capacity or more")
         priority = int(self._number(path, "priority", 0, 2**31 - 1, least=-(2**31)))
         stopped = self._is_stopped(path, parent.stopped)
+        inherited = "true" if parent.preemption_disabled else "false"
+        disabled = self._value(path, "disable_preemption", inherited).lower() == "true"
+        labels = self._label_ratios(path, parent)
+        accessible, default_label = self._access(path, parent)
         if not self.below[path] and not self._creates(path):
             leaf = self._leaf(path, share_ratio, most, priority, stopped)
-            leaf = replace(leaf, weight=share.weight, absolute=share.absolute, absolute_maximum=absolute_most)
+            leaf = replace(
+                leaf,
+                weight=share.weight,
+                absolute=share.absolute,
+                absolute_maximum=absolute_most,
+                preemption_disabled=disabled,
+                labels=labels,
+                accessible=accessible,
+                default_label=default_label,
+            )
             self.leaves.append(leaf)
             return
         own = ParentConfig(
@@ -282,12 +301,53 @@ class _Reader:
             weight=share.weight,
             absolute=share.absolute,
             absolute_maximum=absolute_most,
+            preemption_disabled=disabled,
+            labels=labels,
+            accessible=accessible,
+            default_label=default_label,
             depth_on_demand=self._depth(path),
             on_demand=path in self.created,
         )
         self.parents.append(own)
         for child, part in self._shares(path, share.absolute).items():
             self._add(child, own, part._replace(ratio=share_ratio * part.ratio))
+
+    def _label_ratios(self, path: str, parent: ParentConfig) -> dict[str, tuple[float, float]]:
+        """Return what a queue may have of each partition, as ratios of it; nothing where no key gives any."""
+        found = {}
+        for label in self.labels:
+            key = f"accessible-node-labels.{label}"
+            least, most = (1.0, 1.0) if path == "root" else parent.labels.get(label, (0.0, 0.0))
+            ratio = least * self._number(path, f"{key}.capacity", 0, 100) / 100
+            maximum = most * self._number(path, f"{key}.maximum-capacity", 100, 100) / 100
+            if maximum < ratio - 1e-9:
+                self._refuse(f"{path}.{key}.maximum-capacity", "is below the capacity", "use it or more")
+            whole = sum(
+                self._number(f"{path}.{child}", f"{key}.capacity", 0, 100) for child in self.below[path]
+            )
+            if whole and abs(whole - 100) > TOLERANCE_PERCENT:
+                problem = f"the capacities of its children in partition {label} add up to {whole:g}"
+                self._refuse(f"{path}.queues", problem, "use shares that add up to 100, or none")
+            if ratio or maximum:
+                found[label] = (ratio, maximum)
+        return found
+
+    def _access(self, path: str, parent: ParentConfig) -> tuple[tuple[str, ...] | None, str]:
+        """Return the labels that a queue may request (None: all), and the one that it does by default."""
+        accessible = parent.accessible
+        text = self._value(path, "accessible-node-labels", "").strip()
+        if f"{PREFIX}{self._key(path, 'accessible-node-labels')}" in self.keys:
+            names = tuple(name.strip() for name in text.split(",") if name.strip())
+            accessible = None if "*" in names else names
+        inherited = parent.default_label
+        if accessible is not None and inherited not in accessible:
+            inherited = ""
+        label = self._value(path, "default-node-label-expression", inherited).strip()
+        if label and accessible is not None and label not in accessible:
+            problem = f"{label[:60]!r} is not accessible to the queue"
+            remedy = "add it to accessible-node-labels"
+            self._refuse(f"{path}.default-node-label-expression", problem, remedy)
+        return accessible, label
 
     def _depth(self, path: str) -> int:
         return int(self._number(path, f"{CREATION}maximum-queue-depth", 2, 30)) if self._creates(path) else 0

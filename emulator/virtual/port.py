@@ -145,6 +145,8 @@ class VirtualPort:
         reserved: dict[str, str] = {}
         for _, index in rm.open_nodes:
             node = rm.nodes[index]
+            if node.label:
+                continue  # the controller knows nodes without a label
             if isinstance(node.reserved, NodeReservation):  # its room is for that application alone
                 reserved[node.name] = application_id(node.reserved.app)
                 continue
@@ -217,6 +219,7 @@ class VirtualPort:
             requests=tuple(
                 model.ContainerRequest(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
                 for ask in app.asks
+                if not app.label
             ),
             activated=app.activated,
             priority=app.priority,
@@ -235,7 +238,7 @@ class VirtualPort:
                 if container.kind == MAP
                 else self._reduce(container, master, now_ms)
                 for container in master.running.values()
-                if container.kind == REDUCE or self.maps
+                if (container.kind == REDUCE or self.maps) and not container.node.label
             ]
         )
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import msgspec
 
 from emulator.cluster.cluster import Cluster
-from emulator.cluster.entities import ParentConfig, QueueConfig
+from emulator.cluster.entities import NodeLabel, ParentConfig, QueueConfig
 from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.cluster.faults import Fault
 from emulator.cluster.preemption import CapacityPreemption
@@ -76,6 +76,7 @@ def cluster_of(
     seed: int,
     faults: tuple[Fault, ...] = (),
     parents: tuple[ParentConfig, ...] = (),
+    labels: tuple[NodeLabel, ...] = (),
 ) -> Cluster:
     """Return the cluster of that kind of timing; raise BadInput for a Spark job in a variant."""
     sparks = [job.name for job in jobs if job.spark]
@@ -90,6 +91,7 @@ def cluster_of(
         seed=seed,
         faults=faults,
         parents=parents,
+        labels=labels,
     )
 
 
@@ -148,7 +150,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     ``lower``: with ``--cap-queue``; ``ahead_max``: with ``--predicted-demand`` so many. Of a mix:
     ``may_lose_ratio`` of the preemptable queues' container time, and how soon a lever must give room (None:
     as soon as a suspension does). ``leaves`` and ``parents``: a tree, in the place of all other queues;
-    ``source``: where its queues on demand come from.
+    ``source``: where its queues on demand come from; ``labels``: of its first nodes.
     """
 
     nodes: int
@@ -170,6 +172,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     leaves: tuple[QueueConfig, ...] = ()
     parents: tuple[ParentConfig, ...] = ()
     source: QueueSource | None = None
+    labels: tuple[NodeLabel, ...] = ()
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -248,6 +251,7 @@ class Run:
             seed=setup.seed,
             faults=setup.faults,
             parents=setup.parents,
+            labels=setup.labels,
         )
         if isinstance(self.cluster.rm.scheduler, TreeScheduler):
             self.cluster.rm.scheduler.source = setup.source

@@ -32,6 +32,19 @@ USERS = {
 }
 """A parent of 10 % that creates a queue for each user."""
 
+LABELLED = {
+    "root.accessible-node-labels.gpu.capacity": "100",
+    "root.accessible-node-labels.ne.capacity": "100",
+    "root.eng.accessible-node-labels.gpu.capacity": "100",
+    "root.eng.prod.accessible-node-labels.gpu.capacity": "50",
+    "root.eng.lab.accessible-node-labels.gpu.capacity": "50",
+    "root.eng.lab.accessible-node-labels.gpu.maximum-capacity": "50",
+    "root.eng.lab.default-node-label-expression": "gpu",
+    "root.mkt.accessible-node-labels.ne.capacity": "100",
+    "root.res.accessible-node-labels": "ne",
+}
+"""An exclusive partition for eng, and a shared one for mkt."""
+
 ABSOLUTE = {
     "root.eng.capacity": "[memory=4096,vcores=4]",
     "root.eng.prod.capacity": "[memory=1000,vcores=2]",

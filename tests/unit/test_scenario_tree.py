@@ -7,6 +7,7 @@ from functools import partial
 import msgspec
 import pytest
 
+from emulator.cluster.entities import NodeLabel
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.invariants import check_all, check_end
 from emulator.invariants.watched_run import RunWatch
@@ -14,7 +15,7 @@ from emulator.scenario import Scenario, check, prepare, setup
 from emulator.scenario.record import QueueEntry, WorkloadEntry
 from emulator.virtual.run import Run, run_scheme
 from emulator.virtual.schemes import SCHEMES
-from tests.unit.scheduler_files import NESTED, USERS, write_file
+from tests.unit.scheduler_files import LABELLED, NESTED, USERS, write_file
 from yarnctl.deciding.reasons.demand import QueueAtGuarantee
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.errors import BadInput
@@ -30,7 +31,7 @@ def scenario(tmp_path):
         slots=5,
         production="synthetic:production-s",
         research="synthetic:research-s",
-        schemes=("soft-cap", "natjam", "kill"),
+        schemes=("soft-cap", "natjam", "kill", "yarn-tuned"),
         scheduler_xml=str(write_file(tmp_path, {**NESTED, "maximum-am-resource-percent": "0.5"})),
         production_queue="prod",
         research_queue="root.eng.lab",
@@ -50,7 +51,7 @@ def test_jobs_go_to_the_named_leaves_and_yarnctl_acts_between_them(scenario):
         result = run_scheme(made, prepared.jobs, SCHEMES[name], journal)
         assert len(result.jobs) == len(prepared.jobs)
         decided = any(isinstance(each, Decision) for each in journal.records)
-        assert decided is (name != "soft-cap")
+        assert decided is (name in ("natjam", "kill"))
         assert bool(result.suspensions) is (name == "natjam")
 
 
@@ -101,10 +102,16 @@ def test_a_tree_is_part_of_the_identity(scenario, tmp_path):
         ({"shares": (0.5, 0.5)}, "shares: is set by scheduler_xml"),
         ({"am_ratio": 0.4}, "am_ratio: is set by scheduler_xml"),
         ({"queues": (QueueEntry(name="x", guaranteed_ratio=0.01),)}, "queues: is set by scheduler_xml"),
-        ({"schemes": ("soft-cap", "yarn")}, "yarn does not run on the queues of a scheduler_xml"),
+        ({"schemes": ("soft-cap", "hard-cap")}, "hard-cap does not run on the queues of a scheduler_xml"),
         ({"production_queue": "eng"}, "'eng' names no leaf queue of scheduler_xml"),
         ({"research_queue": "nowhere"}, "use one of eng.prod, eng.lab, mkt, res"),
         ({"workloads": (WorkloadEntry(spec="synthetic:research-s", queue="x"),)}, "'x' names no leaf"),
+        ({"node_labels": (NodeLabel(name="a", nodes=4),)}, "nodes: 4 is not within 0 to 3"),
+        (
+            {"node_labels": (NodeLabel(name="a", nodes=2), NodeLabel(name="b", nodes=2))},
+            "4 nodes have labels",
+        ),
+        ({"node_labels": (NodeLabel(name="a b", nodes=2),)}, "'a b' is not a label"),
         ({"scheduler_xml": None}, "production_queue: has no effect without scheduler_xml"),
     ],
 )
@@ -142,3 +149,27 @@ def test_a_queue_is_created_when_a_job_is_submitted_to_it(scenario, tmp_path):
         assert scheduler.nodes["users.teams.yan"].config.capacity_ratio == pytest.approx(0.05)
     with pytest.raises(BadInput, match="names no leaf queue"):
         check(msgspec.structs.replace(scenario, production_queue="root.users.a.b.c"), PLACE)
+
+
+def test_jobs_of_a_leaf_with_a_default_label_run_on_its_nodes(scenario, tmp_path):
+    file = write_file(tmp_path, {**NESTED, **LABELLED, "maximum-am-resource-percent": "0.5"})
+    labels = (NodeLabel(name="gpu", nodes=2), NodeLabel(name="ne", nodes=1, exclusive=False))
+    scenario = msgspec.structs.replace(scenario, nodes=6, scheduler_xml=str(file), node_labels=labels)
+    check(scenario, PLACE)
+    prepared = prepare(scenario)
+    assert prepared.identity != prepare(msgspec.structs.replace(scenario, node_labels=())).identity
+    for name in scenario.schemes:
+        run = Run(msgspec.structs.replace(setup(scenario), validate=True), prepared.jobs, SCHEMES[name])
+        watch, used = RunWatch(run), set()
+
+        def look(watch: RunWatch = watch, used: set[tuple[str, str]] = used) -> None:
+            check_all(watch)
+            used |= {(each.app.queue.name, each.node.label) for each in watch.live}
+
+        result = run.go(look)
+        check_end(watch)
+        assert len(result.jobs) == len(prepared.jobs)
+        assert ("eng.lab", "gpu") in used
+        assert used <= {("eng.lab", "gpu"), ("eng.prod", ""), ("eng.prod", "ne")}
+    with pytest.raises(BadInput, match=r"eng\.lab requests the label gpu, which no node has"):
+        check(msgspec.structs.replace(scenario, node_labels=labels[1:]), PLACE)

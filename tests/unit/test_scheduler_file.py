@@ -6,7 +6,7 @@ import pytest
 
 from emulator.cluster.entities import ParentConfig, TreeLeafConfig
 from emulator.scenario.scheduler_file import leaf_of, read_scheduler_file
-from tests.unit.scheduler_files import ABSOLUTE, NESTED, USERS, write_file
+from tests.unit.scheduler_files import ABSOLUTE, LABELLED, NESTED, USERS, write_file
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
@@ -93,6 +93,25 @@ def test_a_leaf_and_a_parent_are_not_created_again(tmp_path):
     assert file.created("users.a.c") is not None
 
 
+def test_shares_of_partitions_are_read_with_ratios_of_each(tmp_path):
+    file = read_scheduler_file(write_file(tmp_path, {**NESTED, **LABELLED}))
+    leaves = {leaf.name: leaf for leaf in file.leaves}
+    assert file.parents[0].labels == {"gpu": (1.0, 1.0), "ne": (1.0, 1.0)}
+    assert leaves["eng.lab"].labels == {"gpu": (0.5, 0.5), "ne": (0.0, 1.0)}
+    assert leaves["mkt"].labels["ne"] == (1.0, 1.0)
+    assert leaves["res"].labels["gpu"][0] == 0
+    assert [leaf.default_label for leaf in file.leaves] == ["", "gpu", "", ""]
+    assert (leaves["mkt"].accessible, leaves["res"].accessible) == (None, ("ne",))
+
+
+def test_labels_and_the_default_one_are_inherited(tmp_path):
+    more = {"root.eng.accessible-node-labels": "gpu,ne", "root.eng.default-node-label-expression": "ne"}
+    more |= {"root.eng.lab.accessible-node-labels": "gpu", "root.mkt.accessible-node-labels": " "}
+    leaves = read_scheduler_file(write_file(tmp_path, {**NESTED, **more})).leaves
+    assert [leaf.accessible for leaf in leaves] == [("gpu", "ne"), ("gpu",), (), None]
+    assert [leaf.default_label for leaf in leaves] == ["ne", "", "", ""]
+
+
 def test_absolute_resources_are_read(tmp_path):
     leaves = read_scheduler_file(write_file(tmp_path, {**NESTED, **ABSOLUTE})).leaves
     assert [leaf.absolute for leaf in leaves] == [(1000, 2), (3000, 2), (2048, 4), (2048, 4)]
@@ -115,8 +134,11 @@ def test_hadoops_defaults_and_keys_that_grant_nothing_are_accepted(tmp_path):
     ("more", "why"),
     [
         ({"root.mkt.minimum-user-limit-percent": "125"}, "125 is not between 0 and 100"),
-        ({"root.accessible-node-labels.gpu.capacity": "1"}, "labels.gpu.capacity: is not modelled"),
-        ({"root.mkt.accessible-node-labels": "gpu"}, "'gpu' is not modelled"),
+        ({"root.accessible-node-labels.gpu.weight": "1"}, "labels.gpu.weight: is not modelled"),
+        ({"root.accessible-node-labels.gpu.capacity": "1w"}, "'1w' is not a number"),
+        ({**LABELLED, "root.eng.prod.accessible-node-labels.gpu.capacity": "5"}, "gpu add up to 55"),
+        ({**LABELLED, "root.res.default-node-label-expression": "gpu"}, "'gpu' is not accessible"),
+        ({**LABELLED, "root.eng.accessible-node-labels.gpu.maximum-capacity": "5"}, "is below the capacity"),
         ({"root.users.capacity": "20"}, "its queue is in no queues key; remove it"),
         ({"root.mkt.auto-create-child-queue.enabled": "true"}, "'true' is not modelled"),
         ({"root.mkt.auto-queue-creation-v2.enabled": "yes"}, "'yes' is not modelled"),
@@ -173,3 +195,9 @@ def test_all_keys_that_cannot_be_used_are_named_at_once(tmp_path):
 )
 def test_a_leaf_is_found_by_its_path_or_by_an_unambiguous_last_part(name, path):
     assert leaf_of(name, {"a.x": 1, "b.x": 1, "b.y": 1}) == path
+
+
+def test_disable_preemption_is_inherited_and_a_leafs_own_value_wins(tmp_path):
+    more = {"root.eng.disable_preemption": "true", "root.eng.lab.disable_preemption": "false"}
+    leaves = read_scheduler_file(write_file(tmp_path, {**NESTED, **more})).leaves
+    assert [leaf.name for leaf in leaves if leaf.preemption_disabled] == ["eng.prod"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from emulator.cluster.entities import Container, LeafQueue
+from emulator.cluster.entities import Application, Container, LeafQueue
 from emulator.cluster.preemption import CapacityPreemption, PreemptionConfig
 from emulator.cluster.scheduler import CapacityScheduler
 from emulator.live.manager.held_containers import HeldContainers
@@ -35,6 +35,11 @@ class PreemptedManager:
     def scheduler(self) -> CapacityScheduler:
         """The scheduler."""
         return self._state.actor.scheduler
+
+    @property
+    def applications(self) -> Mapping[int, Application]:
+        """The applications, by number."""
+        return self._state.actor.applications
 
     def begin(self) -> None:
         """Nodes report what is free with their next heartbeat."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
