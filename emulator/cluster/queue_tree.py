@@ -6,8 +6,9 @@ ResourceManager 3.4.2. Rules beyond those of one level:
 
 * A request is within the *headroom* if the leaf and each ancestor stay at or below their maximum in every
   resource; reserved counts as used, except the application's own. Root's maximum is the cluster.
-* The first application of a leaf whose first request exceeds the headroom stops the leaf. A user over the
-  limit is passed over instead.
+* The first application of a leaf whose first request exceeds the headroom stops the leaf, and the leaf's
+  headroom is kept from the siblings that come later (``ResourceLimits.addBlockedHeadroom``). A user over
+  the limit is passed over instead.
 * A request within the headroom that does not fit reserves the node. A reservation is filled on its own node
   whatever the shares and limits have become. It goes as soon as the request is placed elsewhere or withdrawn.
 """
@@ -28,14 +29,14 @@ from emulator.cluster.entities import (
     TreeLeafConfig,
 )
 from emulator.cluster.scheduler import CapacityScheduler
-from yarnctl.units import Resources
+from yarnctl.units import NOTHING, Resources, at_least, plus
 
 
 class TreeQueue:
     """A parent, or a leaf with its ``leaf``, and what is used at and below it, reserved included.
 
     ``chain``: the queue and its ancestors, root last. ``demanding``: its children with demand at or below
-    them.
+    them. ``blocked``: of a parent, the headroom of the leaves below it that a descent has left.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class TreeQueue:
         self.chain: tuple[TreeQueue, ...] = (self,) if parent_queue is None else (self, *parent_queue.chain)
         self.demanding: list[TreeQueue] = []
         self.used_mib = self.used_vcores = 0
-        self.guaranteed = self.maximum = Resources(0, 0)
+        self.guaranteed = self.maximum = self.blocked = Resources(0, 0)
         self._total = Resources(0, 0)
         self._guaranteed_share = 0.0
 
@@ -99,11 +100,23 @@ class TreeQueue:
 
     def has_room(self, memory_mib: int, vcores: int) -> bool:
         """Return whether this much more is within the maximum here and in all ancestors."""
+        left = self.headroom()
+        return memory_mib <= left[0] and vcores <= left[1]
+
+    def headroom(self) -> Resources:
+        """Return what is left below every maximum, less what is blocked there and below; may be negative."""
+        least_mib, least_vcores = self.maximum
+        blocked_mib = blocked_vcores = 0
         for node in self.chain:
-            maximum = node.maximum
-            if node.used_mib + memory_mib > maximum[0] or node.used_vcores + vcores > maximum[1]:
-                return False
-        return True
+            blocked_mib, blocked_vcores = blocked_mib + node.blocked[0], blocked_vcores + node.blocked[1]
+            least_mib = min(least_mib, node.maximum[0] - node.used_mib - blocked_mib)
+            least_vcores = min(least_vcores, node.maximum[1] - node.used_vcores - blocked_vcores)
+        return Resources(least_mib, least_vcores)
+
+    def block(self) -> None:
+        """Keep a leaf's headroom from the siblings that come later in this descent."""
+        if self.above is not None:
+            self.above.blocked = plus(self.above.blocked, at_least(self.headroom(), NOTHING))
 
     def _dominant_share(self, memory_mib: int, vcores: int) -> float:
         total_mib, total_vcores = self._total
@@ -147,6 +160,7 @@ class TreeScheduler(CapacityScheduler):
         for config in parents:
             self._add(config, None)
         self.root = self.nodes[""]
+        self.parents = tuple(self.nodes.values())
         for leaf in self.queues.values():
             self._add(leaf.config, leaf)
 
@@ -218,14 +232,18 @@ class TreeScheduler(CapacityScheduler):
     # --- serving --------------------------------------------------------------------------
 
     def _next(self, node: Node) -> tuple[Application, Ask] | None:
-        for leaf in _in_order(self.root):
-            found = self._from(leaf, node)
-            if found is not None:
-                self._give(leaf, *found)
-                return found
-            if node.reserved is not None:
-                return None
-        return None
+        try:
+            for leaf in _in_order(self.root):
+                found = self._from(leaf, node)
+                if found is not None:
+                    self._give(leaf, *found)
+                    return found
+                if node.reserved is not None:
+                    return None
+            return None
+        finally:
+            for queue in self.parents:
+                queue.blocked = NOTHING
 
     def _from(self, queue: TreeQueue, node: Node) -> tuple[Application, Ask] | None:
         """Return what a leaf takes of a node's room; None: nothing, or it has reserved the node."""
@@ -237,6 +255,7 @@ class TreeScheduler(CapacityScheduler):
                 continue
             ask = app.asks[0]
             if not self.within_headroom(app):
+                queue.block()
                 return None
             if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
                 return app, ask
@@ -319,3 +338,4 @@ def _in_order(parent_queue: TreeQueue) -> Iterator[TreeQueue]:
             yield child
         else:
             yield from _in_order(child)
+            parent_queue.blocked = plus(parent_queue.blocked, child.blocked)

@@ -86,7 +86,9 @@ class SchedulerRig:
     def call(self, command: str, **given: object) -> dict[str, Any]:
         """Perform one command; raises RigFailed with what the program reports."""
         process = self._process
-        assert process is not None and process.stdin is not None and process.stdout is not None
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(msgspec.json.encode({"command": command, **given}) + b"\n")
         process.stdin.flush()
         line = process.stdout.readline()

@@ -96,7 +96,7 @@ def play(rig: SchedulerRig, seed: int, *, flat: bool = False) -> dict[str, Any]:
                 differences.append(
                     {
                         "step": counts["steps"], "freed": row, "granted": granted, "forecast": foreseen,
-                        "emulator": emulated, "state": state, "snapshot": msgspec.to_builtins(snapshot),
+                        "emulator": emulated, "events": tree.events, "activities": tree.activities(), "state": state, "snapshot": msgspec.to_builtins(snapshot),
                     }
                 )  # fmt: skip
     finally:

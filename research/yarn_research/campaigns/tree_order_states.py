@@ -25,6 +25,7 @@ from emulator.cluster.entities import (
 )
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import ResourceManager as EmulatedManager
+from tests import http_client
 from tests.hadoop.scheduler_rig import SchedulerRig
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.observing.cluster_state import ClusterObserver
@@ -165,7 +166,10 @@ class LiveApplication:
 
 
 class RealTree:
-    """One tree on the rig. ``held``: container -> its grant, as the master was told of it."""
+    """One tree on the rig. ``held``: container -> its grant, as the master was told of it.
+
+    ``events``: what happened in the last :meth:`settle`, in order: grants, and new sets of reservations.
+    """
 
     def __init__(self, rig: SchedulerRig, seed: int, *, flat: bool = False) -> None:
         self.rig = rig
@@ -176,6 +180,7 @@ class RealTree:
         self.nodes = [rig.register(f"127.0.0.{number + 2}", size) for number in range(draw.nodes)]
         self.applications: dict[str, LiveApplication] = {}
         self.held: dict[str, dict[str, Any]] = {}
+        self.events: list[dict[str, Any]] = []
         manager = ClusterAddress(resource_managers=(rig.url,)).resource_manager()
         self._connection = Connection(manager, None, Attachment(), lambda: int(time.time() * 1000))
         self._observer = ClusterObserver(self._connection)
@@ -217,12 +222,15 @@ class RealTree:
     def settle(self, first_node: str) -> Counter[str]:
         """Send heartbeats, the first of ``first_node``, until two rounds change nothing; return the grants."""
         granted: Counter[str] = Counter()
+        self.events = []
         self._count(self.rig.beat([first_node]), granted)
         quiet, reserved = 0, self.rig.reserved()
         for _ in range(ROUNDS_MAX):
             rows = self.rig.beat(self.nodes)
             before, reserved = reserved, self.rig.reserved()
             self._count(rows, granted)
+            if reserved != before:
+                self.events.append({"reserved": reserved})
             quiet = 0 if rows or reserved != before else quiet + 1
             if quiet == 2:
                 return granted
@@ -230,6 +238,7 @@ class RealTree:
 
     def _count(self, rows: list[dict[str, Any]], granted: Counter[str]) -> None:
         for row in rows:
+            self.events.append(row)
             self.held[row["container"]] = row
             app = self.applications[row["application"]]
             granted[app.name] += 1
@@ -247,6 +256,16 @@ class RealTree:
         """Return the state as yarnctl's observing code reads it."""
         self._observer.refresh()
         return self._observer.snapshot(self._observer.tree(), self._connection.manager.nodes(), {})
+
+    def activities(self) -> dict[str, Any]:
+        """Return the ResourceManager's own words about each node, as of one more heartbeat of each."""
+        found: dict[str, Any] = {}
+        for node in self.nodes:
+            url = f"{self.rig.url}/ws/v1/cluster/scheduler/activities?nodeId={node}"
+            http_client.get(url, timeout=20)
+            self._count(self.rig.beat([node]), Counter())
+            found[node] = http_client.get(url, timeout=20).json()["activities"].get("allocations", [])
+        return found
 
     def state(self) -> dict[str, Any]:
         """Return the state as the rig knows it, for the record and for the emulator."""
