@@ -11,7 +11,8 @@
     resource_managers = ["http://rm1:8088", "http://rm2:8088"]   # YARNCTL_RM, comma-separated
     name_nodes = ["http://nn1:9870"]                              # YARNCTL_NAME_NODE
     user = "yarnctl"                                              # YARNCTL_USER
-    authentication = "simple"                                     # YARNCTL_AUTHENTICATION, or "kerberos"
+    authentication = "simple"                          # YARNCTL_AUTHENTICATION, or "kerberos", "basic"
+    password_file = "/etc/yarnctl/password"                       # YARNCTL_PASSWORD_FILE, for "basic"
     ca_file = "/etc/ssl/cluster.pem"                              # YARNCTL_CA_FILE
     token_over_http = false                                       # YARNCTL_TOKEN_OVER_HTTP=1
     hadoop_conf_dir = "/etc/hadoop/conf"                          # HADOOP_CONF_DIR
@@ -43,6 +44,7 @@ ENVIRONMENT = {
     "YARNCTL_NAME_NODE": "name_nodes",
     "YARNCTL_USER": "user",
     "YARNCTL_AUTHENTICATION": "authentication",
+    "YARNCTL_PASSWORD_FILE": "password_file",
     "YARNCTL_CA_FILE": "ca_file",
     "YARNCTL_TOKEN_OVER_HTTP": "token_over_http",
     "HADOOP_CONF_DIR": "hadoop_conf_dir",
@@ -52,12 +54,17 @@ _TRUTHS = {"1": True, "0": False}
 
 
 class ClusterAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to reach one cluster. Durations in milliseconds; ``name_nodes`` may be empty (no checkpoints)."""
+    """How to reach one cluster. Durations in milliseconds; ``name_nodes`` may be empty (no checkpoints).
+
+    With authentication "basic" a gateway is in front: the addresses in the cluster's own configuration are
+    not used, because they are behind it.
+    """
 
     resource_managers: tuple[str, ...] = ()
     name_nodes: tuple[str, ...] = ()
     user: str = ""
     authentication: Method = "simple"
+    password_file: str = ""
     ca_file: str = ""
     token_over_http: bool = False
     hadoop_conf_dir: str = ""
@@ -68,7 +75,7 @@ class ClusterAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def identity(self) -> Identity:
         """User and authentication."""
-        return Identity(self.user, self.authentication, self.token_over_http)
+        return Identity(self.user, self.authentication, self.token_over_http, self.password_file)
 
     @property
     def limits(self) -> CallLimits:
@@ -116,6 +123,8 @@ def load_cluster(
     for key, value in (options or {}).items():
         if value is not None and value != ():
             values[key], places[key] = value, "--" + key.replace("_", "-")
+    if values.get("password_file"):
+        values.setdefault("authentication", "basic")
     if values.get("hadoop_conf_dir"):
         wanted = [key for key in _BY_HADOOP if key not in values and (hdfs or key != "name_nodes")]
         values |= _from_hadoop(Path(str(values["hadoop_conf_dir"])), environment, wanted)
@@ -123,6 +132,7 @@ def load_cluster(
     if not cluster.resource_managers:
         remedy = "set --rm, YARNCTL_RM, HADOOP_CONF_DIR, or resource_managers in [cluster] of --config"
         raise BadInput("resource_managers", "no ResourceManager is configured", remedy)
+    _check_password(cluster, places)
     if cluster.authentication == "kerberos" and not cluster.token_over_http:
         for address in cluster.name_nodes:
             if address.startswith("http:"):
@@ -130,6 +140,25 @@ def load_cluster(
                 problem = f"{address} would receive delegation tokens unencrypted"
                 raise BadInput(where, problem, OVER_HTTP)
     return cluster
+
+
+def _check_password(cluster: ClusterAddress, places: Mapping[str, str]) -> None:
+    if (cluster.authentication == "basic") != bool(cluster.password_file):
+        where = places.get("authentication") or places.get("password_file", "")
+        problem = f"authentication is {cluster.authentication}, and password_file is "
+        problem += repr(cluster.password_file) if cluster.password_file else "not set"
+        raise BadInput(where, problem, 'set password_file for authentication = "basic", and for no other')
+    if not cluster.password_file:
+        return
+    if ":" in cluster.user or not cluster.user.isprintable():
+        raise BadInput(places.get("user", "user"), f"{cluster.user[:60]!r} cannot be sent with HTTP Basic")
+    for key in _LISTS:
+        for address in getattr(cluster, key):
+            if not address.startswith("https:"):
+                where = f"{places.get(key, 'HADOOP_CONF_DIR')}: {key}"
+                raise BadInput(
+                    where, f"{address} would receive a password unencrypted", "use an https address"
+                )
 
 
 def _from_file(file: Path) -> dict[str, Any]:

@@ -154,7 +154,7 @@ class Cluster:
         self.serial_ms = max((job.submitted_at_ms for job in jobs), default=0)
         self.serial_ms += sum(sum(job.map_ms) + sum(job.reduce_ms) for job in jobs)
         self.sweep = Sweep(self.kernel, self.rm, timing.nm_heartbeat_ms, self._beat)
-        self._default_queue = queues[0].name
+        self._default_queue = queues[0].name if queues else ""
         interval_ms = timing.nm_heartbeat_ms
         for index in range(nodes):
             phase_ms = uniform(seed, 2, index) * interval_ms >> 64
@@ -206,8 +206,8 @@ class Cluster:
 
     def _submit(self, numbered: tuple[int, Job]) -> None:
         _, job = numbered
-        queues = self.rm.scheduler.queues
-        queue = queues.get(job.queue or job.job_class, queues[self._default_queue])
+        scheduler = self.rm.scheduler
+        queue = scheduler.leaf_for(job.queue or job.job_class) or scheduler.queues[self._default_queue]
         number = len(self.masters) + 1
         app = Application(number, queue, job.user, job.submitted_at_ms, job.am_size.memory_mib)
         app.deadline_at_ms = job.deadline_at_ms

@@ -43,16 +43,28 @@ class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
 class TreeLeafConfig(QueueConfig, frozen=True, kw_only=True):
     """A leaf anywhere in a tree; ``name`` is its path below root, ratios are still of the cluster.
 
-    ``fair``: the application that uses the least memory is served first. ``stopped``: it takes no new ones.
+    * ``fair``: the application that uses the least memory is served first. ``stopped``: it takes no new ones.
+    * ``weight``: its capacity is this part of the sum of its siblings' weights (None: a percentage).
+    * ``absolute``, ``absolute_maximum``: resources in the place of the ratios (None: the ratio counts).
+    * ``user_percent``: minimum-user-limit-percent. ``on_demand``: created for an application.
     """
 
     priority: int = 0
     fair: bool = False
     stopped: bool = False
+    weight: float | None = None
+    absolute: Resources | None = None
+    absolute_maximum: Resources | None = None
+    user_percent: int = 100
+    on_demand: bool = False
 
 
 class ParentConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A parent queue; ``name`` is its path below root, "" for root. ``order`` is that of its children."""
+    """A parent queue; ``name`` is its path below root, "" for root. ``order`` is that of its children.
+
+    ``depth_on_demand``: so many levels below it are created for applications (0: none). The others are as in
+    a leaf.
+    """
 
     name: str = ""
     capacity_ratio: float = 1.0
@@ -60,6 +72,11 @@ class ParentConfig(msgspec.Struct, frozen=True, kw_only=True):
     order: Literal["utilization", "priority-utilization"] = "utilization"
     priority: int = 0
     stopped: bool = False
+    weight: float | None = None
+    absolute: Resources | None = None
+    absolute_maximum: Resources | None = None
+    depth_on_demand: int = 0
+    on_demand: bool = False
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -104,12 +121,15 @@ class LeafQueue:
 
     def resize(self, total_mib: int, total_vcores: int) -> None:
         """Set the limits for a cluster of this size. Shares round down, as YARN normalises them."""
+        least, most = self.config.capacity_ratio, self.config.maximum_ratio
+        guaranteed = Resources(int(total_mib * least), int(total_vcores * least))
+        self.set_limits(guaranteed, round(total_mib * most), round(total_vcores * most))
+
+    def set_limits(self, guaranteed_resources: Resources, maximum_mib: int, maximum_vcores: int) -> None:
+        """Set the guarantee and the maximum, and what follows from them."""
         config = self.config
-        self.guaranteed = Resources(
-            int(total_mib * config.capacity_ratio), int(total_vcores * config.capacity_ratio)
-        )
-        self.maximum_mib = round(total_mib * config.maximum_ratio)
-        self.maximum_vcores = round(total_vcores * config.maximum_ratio)
+        self.guaranteed = guaranteed_resources
+        self.maximum_mib, self.maximum_vcores = maximum_mib, maximum_vcores
         # Queue AM limit = AM share x max(guarantee, what the queue may grow to) (facts, hadoop 5).
         self.am_mib = int(self.maximum_mib * config.am_ratio)
         factor = config.user_limit_factor

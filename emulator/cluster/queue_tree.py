@@ -15,7 +15,11 @@ ResourceManager 3.4.2. Rules beyond those of one level:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from typing import Protocol, Self
+
+from msgspec.structs import replace
 
 from emulator.cluster.entities import (
     Application,
@@ -29,14 +33,72 @@ from emulator.cluster.entities import (
     TreeLeafConfig,
 )
 from emulator.cluster.scheduler import CapacityScheduler
+<<<<<<< HEAD
 from yarnctl.units import NOTHING, Resources, at_least, plus
+=======
+from yarnctl.units import NOTHING, Resources
+
+
+class QueueSource(Protocol):
+    """The queues of a configuration, which may let more be created on demand."""
+
+    @property
+    def leaves(self) -> tuple[TreeLeafConfig, ...]:
+        """The leaves."""
+
+    @property
+    def parents(self) -> tuple[ParentConfig, ...]:
+        """The parents, root first, each before its children."""
+
+    def created(self, path: str) -> Self | None:
+        """Return the queues with one leaf more, by its path below root; None: no parent creates it."""
+
+
+class SharedLeaf(LeafQueue):
+    """A leaf of a tree: where users share it, the limit of each follows what all of them use.
+
+    Source: docs/facts/hadoop.md, section 5. Of the larger of two shares, that of the active users and
+    minimum-user-limit-percent of what is used or guaranteed, at most user-limit-factor x guarantee.
+    """
+
+    __slots__ = ("_fixed_mib",)
+
+    @property  # type: ignore[override]
+    def user_mib(self) -> int | None:
+        """The memory beyond which no user is given more; None: no limit."""
+        config = self.config
+        if not isinstance(config, TreeLeafConfig) or config.user_percent == 100:
+            return self._fixed_mib
+        most_mib = self.maximum_mib if self._fixed_mib is None else self._fixed_mib
+        used_mib = self.used_mib
+        whole_mib = used_mib + SMALLEST_MIB if used_mib >= self.guaranteed.memory_mib else self.guaranteed[0]
+        active = {app.user for app in self.demand}
+        share_mib = whole_mib * config.user_percent // 100
+        if active:
+            active_mib = sum(self.users.get(user, 0) for user in active) + SMALLEST_MIB
+            share_mib = max(share_mib, math.ceil(active_mib / len(active)))
+        return min(share_mib, most_mib)
+
+    @user_mib.setter
+    def user_mib(self, fixed_mib: int | None) -> None:
+        self._fixed_mib = fixed_mib
+
+
+SMALLEST_MIB = 1
+"""The smallest container, as GET /scheduler-overview shows it."""
+>>>>>>> main
 
 
 class TreeQueue:
     """A parent, or a leaf with its ``leaf``, and what is used at and below it, reserved included.
 
+<<<<<<< HEAD
     ``chain``: the queue and its ancestors, root last. ``demanding``: its children with demand at or below
     them. ``blocked``: of a parent, the headroom of the leaves below it that a descent has left.
+=======
+    ``chain``: the queue and its ancestors, root last. ``below``: its children. ``demanding``: those with
+    demand at or below them.
+>>>>>>> main
     """
 
     def __init__(
@@ -52,7 +114,14 @@ class TreeQueue:
         self.chain: tuple[TreeQueue, ...] = (self,) if parent_queue is None else (self, *parent_queue.chain)
         self.demanding: list[TreeQueue] = []
         self.used_mib = self.used_vcores = 0
+<<<<<<< HEAD
         self.guaranteed = self.maximum = self.blocked = Resources(0, 0)
+=======
+        self.guaranteed = self.maximum = Resources(0, 0)
+        self.below: list[TreeQueue] = []
+        if parent_queue is not None:
+            parent_queue.below.append(self)
+>>>>>>> main
         self._total = Resources(0, 0)
         self._guaranteed_share = 0.0
 
@@ -83,14 +152,43 @@ class TreeQueue:
         """Set the limits for a cluster of this size; shares are cut off, as YARN normalises them."""
         if self.leaf is not None:
             self.config = self.leaf.config
-        least, most = self.config.capacity_ratio, self.config.maximum_ratio
+        config = self.config
+        least, most = config.capacity_ratio, config.maximum_ratio
         self.guaranteed = Resources(int(total_mib * least + 1e-6), int(total_vcores * least + 1e-6))
         self.maximum = Resources(int(total_mib * most + 1e-6), int(total_vcores * most + 1e-6))
+        if isinstance(config, ParentConfig | TreeLeafConfig) and config.absolute is not None:
+            self._set_absolute(config.absolute, config.absolute_maximum)
         self._total = Resources(total_mib, total_vcores)
         self._guaranteed_share = self._dominant_share(*self.guaranteed)
         if self.leaf is not None:
             self.leaf.guaranteed = self.guaranteed
             self.leaf.maximum_mib, self.leaf.maximum_vcores = self.maximum
+
+    def _set_absolute(self, least_resources: Resources, most_resources: Resources | None) -> None:
+        """Set limits that are given as resources. Siblings that want more than their parent has share it."""
+        above = self.above
+        assert above is not None
+        wanted = [_absolute(each) for each in above.below]
+        self.guaranteed = Resources(
+            *(
+                own
+                if (whole := sum(each[kind] for each in wanted)) <= above.guaranteed[kind]
+                else own * above.guaranteed[kind] // whole
+                for kind, own in enumerate(least_resources)
+            )
+        )
+        self.maximum = above.maximum
+        if most_resources is not None:
+            self.maximum = Resources(*map(min, most_resources, above.maximum))
+        if self.leaf is not None:
+            self.leaf.set_limits(self.guaranteed, *self.maximum)
+
+    def shares(self) -> tuple[float, float]:
+        """Return the shares of the cluster that are guaranteed and that are the most, as ratios."""
+        config = self.config
+        if isinstance(config, ParentConfig | TreeLeafConfig) and config.absolute is not None:
+            return self._guaranteed_share, self._dominant_share(*self.maximum)
+        return config.capacity_ratio, config.maximum_ratio
 
     def count(self, memory_mib: int, vcores: int) -> None:
         """Count room as used (negative: freed) here and in all ancestors."""
@@ -147,14 +245,25 @@ class TreeQueue:
         return (ratio >= 1.0, -self.priority, *place)
 
 
+def _absolute(queue: TreeQueue) -> Resources:
+    config = queue.leaf.config if queue.leaf is not None else queue.config
+    assert isinstance(config, ParentConfig | TreeLeafConfig)
+    return config.absolute or NOTHING
+
+
 class TreeScheduler(CapacityScheduler):
     """The scheduler of nested queues. ``parents``: root (named "") and the others, each before its children.
 
     ``nodes``: every queue by its path below root. ``kept``: the nodes reserved for an application.
+    ``source``: the configuration that queues on demand are created from (None: there are none).
     """
+
+    make_leaf = SharedLeaf
 
     def __init__(self, queues: tuple[QueueConfig, ...], parents: tuple[ParentConfig, ...]) -> None:
         super().__init__(queues)
+        self.source: QueueSource | None = None
+        self._total = Resources(0, 0)
         self.nodes: dict[str, TreeQueue] = {}
         self.kept: dict[Application, list[Node]] = {}
         for config in parents:
@@ -170,9 +279,48 @@ class TreeScheduler(CapacityScheduler):
 
     def resize(self, total_mib: int, total_vcores: int) -> None:
         """Set every queue's share of the cluster's size of now."""
-        super().resize(total_mib, total_vcores)
+        self._total = Resources(total_mib, total_vcores)
+        for queue in self.queues.values():
+            queue.resize(total_mib, total_vcores)
         for node in self.nodes.values():
             node.resize(total_mib, total_vcores)
+        for queue in self.queues.values():
+            self.activate(queue)
+        self.version += 1
+
+    def leaf_for(self, path: str) -> LeafQueue | None:
+        """Return the leaf of a path below root, created if its parent creates queues on demand."""
+        if path not in self.queues and self.source is not None and not self.is_stopped(path):
+            source = self.source.created(path)
+            if source is not None:
+                self.take(source, only_shares=True)
+        return self.queues.get(path)
+
+    def is_stopped(self, path: str) -> bool:
+        """Return whether the queue of a path, or the nearest one above it that exists, is stopped."""
+        while path not in self.nodes:
+            path = path.rpartition(".")[0]
+        return self.nodes[path].stopped
+
+    def take(self, source: QueueSource, *, only_shares: bool = False) -> None:
+        """Take the queues of a configuration, of those known the settings, or only the shares."""
+        for config in (*source.parents, *source.leaves):
+            node = self.nodes.get(config.name)
+            if node is None:
+                leaf = None if isinstance(config, ParentConfig) else self.make_leaf(config)
+                if leaf is not None:
+                    self.queues[config.name] = leaf
+                self._add(config, leaf)
+                continue
+            if isinstance(config, ParentConfig):
+                node.config = config  # nothing else sets what a parent has
+            elif node.leaf is not None:
+                now = node.leaf.config
+                node.leaf.config = (
+                    replace(now, capacity_ratio=config.capacity_ratio) if only_shares else config
+                )
+        self.source = source
+        self.resize(*self._total)
 
     def servable(self) -> bool:
         """Return whether an offer may help: a node is reserved, or a queue that wants more has room."""

@@ -33,8 +33,10 @@ _order = attrgetter("order")
 class CapacityScheduler:
     """Queues and their demand. ``live`` are the containers in use, by number."""
 
+    make_leaf: type[LeafQueue] = LeafQueue
+
     def __init__(self, queues: tuple[QueueConfig, ...]) -> None:
-        self.queues = {config.name: LeafQueue(config) for config in queues}
+        self.queues = {config.name: self.make_leaf(config) for config in queues}
         self.demanding: list[LeafQueue] = []
         self.version = 0
         self.granted = 0
@@ -46,6 +48,10 @@ class CapacityScheduler:
             queue.resize(total_mib, total_vcores)
             self.activate(queue)
         self.version += 1
+
+    def leaf_for(self, path: str) -> LeafQueue | None:
+        """Return the queue of a name; None: there is none."""
+        return self.queues.get(path)
 
     def add_application(self, app: Application) -> None:
         """Add a new application; its AM is served once the queue's AM limit allows it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from emulator.cluster.entities import TreeLeafConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.invariants.watched_run import RunWatch, Stories
 
@@ -61,7 +62,7 @@ def user_is_its_applications(watch: RunWatch) -> Stories:
 def within_maximum(watch: RunWatch) -> Stories:
     """No queue grows beyond its maximum (it may be beyond when the cluster has shrunk)."""
     for name, queue in watch.scheduler.queues.items():
-        used_mib, used_vcores, _, _ = watch.limits[name]
+        used_mib, used_vcores, _, _ = watch.limits.get(name, (0, 0, 0, 0))  # created just now
         beyond_mib = used_mib < queue.used_mib > queue.maximum_mib
         if beyond_mib or used_vcores < queue.used_vcores > queue.maximum_vcores:
             yield (
@@ -75,11 +76,16 @@ def within_user_limit(watch: RunWatch) -> Stories:
     for name, queue in watch.scheduler.queues.items():
         if queue.user_mib is None:
             continue
+        limit_mib = queue.user_mib
+        if isinstance(queue.config, TreeLeafConfig) and queue.config.user_percent < 100:
+            # The limit follows what is used: at a grant it was at most so much.
+            grown_mib = queue.used_mib - watch.limits.get(name, (0, 0, 0, 0))[0]
+            limit_mib = max(limit_mib, watch.user_limits.get(name, 0)) + max(0, grown_mib)
         for user, mib in queue.users.items():
             before_mib = watch.users.get((name, user), 0)
             largest_mib = max((each.memory_mib for each in watch.live if each.app.user == user), default=0)
-            if mib > before_mib and mib - largest_mib > queue.user_mib:
-                yield f"{name}: {user} grew from {before_mib} to {mib}, limit {queue.user_mib}"
+            if mib > before_mib and mib - largest_mib > limit_mib:
+                yield f"{name}: {user} grew from {before_mib} to {mib}, limit {limit_mib}"
 
 
 def masters_within_am_share(watch: RunWatch) -> Stories:
@@ -89,7 +95,8 @@ def masters_within_am_share(watch: RunWatch) -> Stories:
         used_mib = sum(app.am_mib for app in active)
         if used_mib != queue.am_used_mib:
             yield f"{name} counts {queue.am_used_mib}, has {used_mib}"
-        if used_mib > queue.am_mib and used_mib > watch.limits[name][2] and len(active) > 1:
+        before_mib = watch.limits[name][2] if name in watch.limits else 0
+        if used_mib > queue.am_mib and used_mib > before_mib and len(active) > 1:
             yield f"{name} grew to {used_mib}, limit {queue.am_mib}"
 
 

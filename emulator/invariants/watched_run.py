@@ -63,6 +63,7 @@ class RunWatch:
         self.now_ms = self.kernel.now_ms
         self.limits: dict[str, tuple[int, int, int, int]] = {}
         self.users: dict[tuple[str, str], int] = {}
+        self.user_limits: dict[str, int] = {}
         self.running: dict[AppMaster, tuple[Container, ...]] = {}
         self.spent: dict[AppMaster, tuple[int, int, int, int]] = {}
         self.saved: dict[tuple[AppMaster, int], tuple[int, int]] = {}
@@ -109,6 +110,7 @@ class RunWatch:
         for name, queue in self.scheduler.queues.items():
             self.limits[name] = (queue.used_mib, queue.used_vcores, queue.am_used_mib, queue.maximum_mib)
             if queue.user_mib is not None:
+                self.user_limits[name] = queue.user_mib
                 for user, mib in queue.users.items():
                     self.users[name, user] = mib
         for master in self.masters:

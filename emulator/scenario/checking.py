@@ -191,6 +191,8 @@ def require_leaf(scenario: Scenario, name: str, place: str) -> str:
     """Return the path of a leaf of the scheduler file that takes applications. Raises BadInput."""
     file = read_scheduler_file(Path(scenario.scheduler_xml or ""))
     leaf = file.leaf(name)
+    if leaf is None and (found := file.created(path := name.removeprefix("root."))) is not None:
+        leaf = found.leaf(path)
     if leaf is None:
         remedy = f"use one of {', '.join(each.name for each in file.leaves)}"
         raise BadInput(place, f"{name[:60]!r} names no leaf queue of scheduler_xml, or several", remedy)
@@ -201,9 +203,6 @@ def require_leaf(scenario: Scenario, name: str, place: str) -> str:
 
 def names_of(scenario: Scenario) -> dict[str, None]:
     """Return the names of all queues of a scenario."""
-    if scenario.scheduler_xml is not None:
-        paths = [leaf.name for leaf in read_scheduler_file(Path(scenario.scheduler_xml)).leaves]
-        return dict.fromkeys([*paths, *(path.rpartition(".")[2] for path in paths)])
     return dict.fromkeys((*OWN, *(entry.name for entry in scenario.queues)))
 
 

@@ -113,6 +113,8 @@ def _require_queues(scenario: Scenario, found: Sequence[Job], place: str) -> Non
     """Raise BadInput for a job of a stored workload with a queue that does not exist."""
     if scenario.mode == "deadlines":  # one queue takes them all
         return
+    if scenario.scheduler_xml is not None:  # each job's leaf is looked up when it is placed
+        return
     names = names_of(scenario)
     for job in found:
         if job.queue is not None and job.queue not in names:
@@ -193,6 +195,7 @@ def setup(scenario: Scenario) -> Setup:
     return Setup(
         leaves=file.leaves,
         parents=file.parents,
+        source=file if file.parents else None,
         nodes=scenario.nodes,
         node_size=node_size(scenario),
         timing=TIMINGS[scenario.timing],
@@ -282,6 +285,8 @@ def identity(scenario: Scenario, jobs: tuple[Job, ...]) -> str:
     if scenario.scheduler_xml is not None:
         file = scheduler_file(scenario)
         decides["scheduler_xml"] = (file.leaves, file.parents)
+        if any(parent.depth_on_demand for parent in file.parents):
+            decides["templates"] = file.keys
     if scenario.may_lose or scenario.room_within_ms is not None:
         decides["mix"] = (scenario.may_lose, scenario.room_within_ms)
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()

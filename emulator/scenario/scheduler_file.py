@@ -1,12 +1,15 @@
 """Read the queues of a ``capacity-scheduler.xml``: the tree, its shares, orders, priorities and states.
 
 A key that the emulator does not model is an error that names it, unless its value changes nothing: Hadoop's
-default, or a setting that grants no container (``KEPT``). The children of a parent have percentages, or
-weights. The emulator counts memory and vcores and has no locality delay, whether or not the file says so.
+default, or a setting that grants no container (``KEPT``). The children of a parent have percentages, weights
+or absolute resources. The emulator counts memory and vcores and has no locality delay, whether or not the
+file says so. A queue created on demand is read as if the file named it, with its parent's templates. None is
+deleted, as where Hadoop's AutoCreatedQueueDeletionPolicy does not run.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,10 +19,15 @@ from msgspec.structs import replace
 from emulator.cluster.entities import ParentConfig, TreeLeafConfig
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry, merge, read_file
+from yarnctl.units import NOTHING, Resources, fits, plus
 
 PREFIX = "yarn.scheduler.capacity."
 KEPT = ("acl_", "disable_preemption", "intra-queue-preemption.disable_preemption")
 """Beginnings of keys that grant no container: they are shown, and the emulator has no such mechanism."""
+
+CREATION = "auto-queue-creation-v2."
+CREATED_MAX = 1000
+"""Most queues on demand: Hadoop's default."""
 
 GENERAL = {
     "maximum-am-resource-percent": None,
@@ -52,7 +60,7 @@ BOTH = {
     "priority": None,
     "state": None,
     "maximum-am-resource-percent": None,
-    "minimum-user-limit-percent": ("100",),
+    "minimum-user-limit-percent": None,
     "user-limit-factor": None,
     "accessible-node-labels": ("", "*"),
     "default-node-label-expression": ("",),
@@ -63,7 +71,10 @@ BOTH = {
     "default-application-priority": ("0",),
     "ordering-policy.fair.enable-size-based-weight": ("false",),
     "auto-create-child-queue.enabled": ("false",),
-    "auto-queue-creation-v2.enabled": ("false",),
+    "auto-queue-creation-v2.enabled": ("true", "false"),
+    "auto-queue-creation-v2.maximum-queue-depth": None,
+    "auto-queue-creation-v2.max-queues": ("1000",),
+    "auto-queue-creation-v2.queue-auto-removal.enable": ("true", "false"),
     "allow-zero-capacity-sum": ("false",),
     "reservable": ("false",),
     "queues": None,
@@ -75,17 +86,37 @@ TOLERANCE_PERCENT = 1e-3
 
 
 class SchedulerFile(NamedTuple):
-    """The queues of a file, root first among the parents, and its keys as text."""
+    """The queues of a file, root first among the parents, and its keys as text.
+
+    ``on_demand``: the paths below root of leaves that were created for applications.
+    """
 
     leaves: tuple[TreeLeafConfig, ...]
     parents: tuple[ParentConfig, ...]
     keys: Mapping[str, str]
+    on_demand: tuple[str, ...] = ()
 
     def leaf(self, name: str) -> TreeLeafConfig | None:
         """Return the leaf with a path, or with a last part that no other has; None: there is none."""
         by_name = {leaf.name: leaf for leaf in self.leaves}
         path = leaf_of(name, by_name)
         return None if path is None else by_name[path]
+
+    def created(self, path: str) -> SchedulerFile | None:
+        """Return the queues with one leaf more, by its path below root; None: no parent creates it."""
+        parents = {parent.name: parent for parent in self.parents}
+        leaves = {leaf.name for leaf in self.leaves}
+        if len(self.on_demand) >= CREATED_MAX or not all(map(is_queue_name, path.split("."))):
+            return None
+        if path in parents or any(each in leaves for each in (path, *_beginnings(path))):
+            return None
+        above = next((each for each in _beginnings(path) if each in parents), "")
+        while parents[above].on_demand:
+            above = above.rpartition(".")[0]
+        depth = path.removeprefix(above).removeprefix(".").count(".") + 1
+        if depth > parents[above].depth_on_demand:
+            return None
+        return _Reader("queues on demand", self.keys, {}, (*self.on_demand, path)).read()
 
 
 def read_scheduler_file(path: Path) -> SchedulerFile:
@@ -99,19 +130,44 @@ def read_scheduler_file(path: Path) -> SchedulerFile:
 
 
 def queues_of_keys(
-    file: str, keys: Mapping[str, str], where: Mapping[str, str] | None = None
+    file: str,
+    keys: Mapping[str, str],
+    where: Mapping[str, str] | None = None,
+    on_demand: tuple[str, ...] = (),
 ) -> SchedulerFile:
-    """Return the queues of some keys; ``where``: each key's place for errors. Raises BadInput."""
-    return _Reader(file, keys, where or {}).read()
+    """Return the queues of some keys and the leaves ``on_demand``; ``where``: each key's place for errors.
+
+    Raises BadInput, also for templates of which no queue could be created.
+    """
+    found = _Reader(file, keys, where or {}, on_demand).read()
+    for parent in found.parents:
+        if parent.depth_on_demand:
+            trials = [f"{parent.name}.trial-leaf".removeprefix(".")]
+            if parent.depth_on_demand > 1:
+                trials.append(f"{parent.name}.trial-parent.leaf".removeprefix("."))
+            _Reader(file, keys, where or {}, (*on_demand, *trials)).read()
+    return found
+
+
+class _Share(NamedTuple):
+    """A queue's part of its parent: a ratio, with the weight that it comes from, or absolute resources."""
+
+    ratio: float
+    weight: float | None = None
+    absolute: Resources | None = None
 
 
 class _Reader:
     """One reading. ``problems``: keys that cannot be used; all are reported at once."""
 
-    def __init__(self, file: str, keys: Mapping[str, str], where: Mapping[str, str]) -> None:
+    def __init__(
+        self, file: str, keys: Mapping[str, str], where: Mapping[str, str], on_demand: tuple[str, ...]
+    ) -> None:
         self.file = file
         self.keys = keys
         self.where = where
+        self.on_demand = on_demand
+        self.created: dict[str, None] = {}
         self.below: dict[str, tuple[str, ...]] = {}
         self.leaves: list[TreeLeafConfig] = []
         self.parents: list[ParentConfig] = []
@@ -119,26 +175,28 @@ class _Reader:
 
     def read(self) -> SchedulerFile:
         self._name_queues("root")
+        self._name_created()
         named = not self.problems
         self._check_names()
         if named:
-            self._add("root", ParentConfig(), 1.0)
+            self._add("root", ParentConfig(), _Share(1.0))
         if self.problems:
             first, *more = self.problems
             if not more:
                 raise first
             lines = " | ".join(str(each).removeprefix(f"{self.file}:").strip() for each in self.problems)
             raise BadInput(self.file, f"{len(self.problems)} keys cannot be used: line {lines}")
-        best = max(self.leaves, key=lambda leaf: (leaf.priority, leaf.capacity_ratio))
+        static = [leaf for leaf in self.leaves if not leaf.on_demand]
+        best = max(static, key=lambda leaf: (leaf.priority, leaf.capacity_ratio), default=None)
         leaves = tuple(replace(leaf, preempting=leaf is best) for leaf in self.leaves)
-        return SchedulerFile(leaves, tuple(self.parents), self.keys)
+        return SchedulerFile(leaves, tuple(self.parents), self.keys, self.on_demand)
 
     # --- names ----------------------------------------------------------------------------
 
     def _name_queues(self, path: str) -> None:
         text = self.keys.get(f"{PREFIX}{path}.queues", "")
         names = tuple(name.strip() for name in text.split(",") if name.strip())
-        if path == "root" and not names:
+        if path == "root" and not names and not self._creates(path):
             self._refuse(f"{path}.queues", "names no queue", "name the queues below root")
         self.below[path] = names
         for name in dict.fromkeys(names):
@@ -149,6 +207,19 @@ class _Reader:
                 self._refuse(f"{path}.queues", "is nested more than 30 deep", "use fewer levels")
             else:
                 self._name_queues(f"{path}.{name}")
+
+    def _name_created(self) -> None:
+        """Name the queues that were created on demand, and the parents that were created with them."""
+        for leaf in self.on_demand:
+            for path in (*reversed([*_beginnings(f"root.{leaf}")]), f"root.{leaf}"):
+                if path not in self.below:
+                    above, _, name = path.rpartition(".")
+                    self.below[above] += (name,)
+                    self.below[path] = ()
+                    self.created[path] = None
+
+    def _creates(self, path: str) -> bool:
+        return self._value(path, f"{CREATION}enabled", "false") == "true"
 
     def _check_names(self) -> None:
         """Report every key that the emulator does not model."""
@@ -161,6 +232,8 @@ class _Reader:
             queue = next((path for path in _beginnings(own) if path in self.below), None)
             known = GENERAL if queue is None else BOTH
             name = own if queue is None else own.removeprefix(f"{queue}.")
+            if queue is not None:
+                name = re.sub(rf"^{re.escape(CREATION)}(leaf-|parent-)?template\.(?!auto-|queues)", "", name)
             if queue is not None and name.startswith(KEPT):
                 continue
             if name not in known:
@@ -174,10 +247,15 @@ class _Reader:
 
     # --- values ---------------------------------------------------------------------------
 
-    def _add(self, path: str, parent: ParentConfig, share_ratio: float) -> None:
+    def _add(self, path: str, parent: ParentConfig, share: _Share) -> None:
         """Add a queue with this share of the cluster, and all below it."""
         name = path.removeprefix("root").removeprefix(".")
-        most = parent.maximum_ratio * self._number(path, "maximum-capacity", 100, 100) / 100
+        share_ratio = share.ratio
+        most, absolute_most = parent.maximum_ratio, None
+        if share.absolute is None:
+            most *= self._number(path, "maximum-capacity", 100, 100) / 100
+        else:
+            absolute_most = self._absolute_maximum(path, share.absolute)
         if path == "root":
             for key in ("capacity", "maximum-capacity"):
                 if self._number(path, key, 100, 100) != 100:
@@ -187,8 +265,10 @@ class _Reader:
             self._refuse(f"{path}.maximum-capacity", problem, "use the capacity or more")
         priority = int(self._number(path, "priority", 0, 2**31 - 1, least=-(2**31)))
         stopped = self._is_stopped(path, parent.stopped)
-        if not self.below[path]:
-            self.leaves.append(self._leaf(path, share_ratio, most, priority, stopped))
+        if not self.below[path] and not self._creates(path):
+            leaf = self._leaf(path, share_ratio, most, priority, stopped)
+            leaf = replace(leaf, weight=share.weight, absolute=share.absolute, absolute_maximum=absolute_most)
+            self.leaves.append(leaf)
             return
         own = ParentConfig(
             name=name,
@@ -199,16 +279,34 @@ class _Reader:
             ),
             priority=priority,
             stopped=stopped,
+            weight=share.weight,
+            absolute=share.absolute,
+            absolute_maximum=absolute_most,
+            depth_on_demand=self._depth(path),
+            on_demand=path in self.created,
         )
         self.parents.append(own)
-        for child, ratio in self._ratios(path).items():
-            self._add(child, own, share_ratio * ratio)
+        for child, part in self._shares(path, share.absolute).items():
+            self._add(child, own, part._replace(ratio=share_ratio * part.ratio))
+
+    def _depth(self, path: str) -> int:
+        return int(self._number(path, f"{CREATION}maximum-queue-depth", 2, 30)) if self._creates(path) else 0
+
+    def _absolute_maximum(self, path: str, least_resources: Resources) -> Resources | None:
+        key = f"{path}.maximum-capacity"
+        if not (text := self._value(path, "maximum-capacity", "")):
+            return None
+        most = self._resources(key, text)
+        if not fits(least_resources, most):
+            self._refuse(key, f"{text} is below the capacity", "use the capacity or more")
+        return most
 
     def _leaf(
         self, path: str, share_ratio: float, most: float, priority: int, stopped: bool
     ) -> TreeLeafConfig:
-        general = self._value("", "maximum-am-resource-percent", "0.1")
-        factor = self._number(path, "user-limit-factor", 1, 1e6, least=-1)
+        created = path in self.created  # Hadoop sets no limit of users or masters in a queue on demand
+        general = "1" if created else self._value("", "maximum-am-resource-percent", "0.1")
+        factor = self._number(path, "user-limit-factor", -1 if created else 1, 1e6, least=-1)
         return TreeLeafConfig(
             name=path.removeprefix("root."),
             capacity_ratio=share_ratio,
@@ -218,28 +316,38 @@ class _Reader:
             priority=priority,
             fair=self._choice(path, "ordering-policy", "fifo", ("fifo", "fair")) == "fair",
             stopped=stopped,
+            user_percent=int(self._number(path, "minimum-user-limit-percent", 100, 100)),
+            on_demand=created,
         )
 
-    def _ratios(self, path: str) -> dict[str, float]:
-        """Return the children's parts of their parent, which make 1."""
+    def _shares(self, path: str, parent_resources: Resources | None) -> dict[str, _Share]:
+        """Return the children's parts of their parent, which make 1, or their absolute resources."""
         children = [f"{path}.{name}" for name in self.below[path]]
-        texts = {child: self._value(child, "capacity", "") for child in children}
+        texts = {
+            child: self._value(child, "capacity", "1w" if child in self.created else "") for child in children
+        }
         weighted = [child for child, text in texts.items() if text.endswith("w")]
+        for child in children:
+            if child in self.created and child not in weighted:
+                self._refuse(self._key(child, "capacity"), "is not a weight", "use a weight, as in 1w")
+                return {}
         if weighted and len(weighted) < len(children):
             remedy = "use percentages, or weights, for all children of a parent"
+            if any(child in self.created for child in children):
+                remedy = "use weights for the children of a parent that creates queues"
             self._refuse(f"{path}.queues", "its children mix weights and percentages", remedy)
             return {}
         if weighted:
             weights = {
-                child: self._parsed(f"{child}.capacity", text[:-1], 1e6) for child, text in texts.items()
+                child: self._parsed(self._key(child, "capacity"), text[:-1], 1e6)
+                for child, text in texts.items()
             }
             whole = sum(weights.values()) or 1.0
-            return {child: weight / whole for child, weight in weights.items()}
+            return {child: _Share(weight / whole, weight) for child, weight in weights.items()}
         absolute = [child for child, text in texts.items() if text.startswith("[")]
-        for child in absolute:
-            problem = "absolute resources are not modelled by the emulator"
-            self._refuse(f"{child}.capacity", problem, "use percentages or weights")
-        if absolute:
+        if absolute or parent_resources is not None:
+            return self._absolute_shares(path, parent_resources, texts)
+        if not texts:
             return {}
         before = len(self.problems)
         shares = {child: self._parsed(f"{child}.capacity", text, 100) for child, text in texts.items()}
@@ -247,7 +355,39 @@ class _Reader:
         if len(self.problems) == before and abs(total - 100) > TOLERANCE_PERCENT:
             problem = f"the capacities of its children add up to {total:g}"
             self._refuse(f"{path}.queues", problem, "use shares that add up to 100")
-        return {child: share / 100 for child, share in shares.items()}
+        return {child: _Share(share / 100) for child, share in shares.items()}
+
+    def _absolute_shares(
+        self, path: str, parent_resources: Resources | None, texts: Mapping[str, str]
+    ) -> dict[str, _Share]:
+        """Return children that have resources in the place of shares, as their parent has, or root."""
+        if not all(text.startswith("[") for text in texts.values()) or (
+            path != "root" and parent_resources is None
+        ):
+            remedy = "use absolute resources for a parent and all its children, or for none"
+            self._refuse(f"{path}.queues", "its children mix absolute resources and shares", remedy)
+            return {}
+        found = {child: self._resources(f"{child}.capacity", text) for child, text in texts.items()}
+        whole = NOTHING
+        for each in found.values():
+            whole = plus(whole, each)
+        if parent_resources is not None and not fits(whole, parent_resources):
+            problem = f"its children have {whole.memory_mib} MiB, {whole.vcores} vcores, more than the queue"
+            self._refuse(f"{path}.queues", problem, "use smaller capacities")
+        return {child: _Share(0.0, None, each) for child, each in found.items()}
+
+    def _resources(self, key: str, text: str) -> Resources:
+        parts = dict(part.partition("=")[::2] for part in text.strip("[] ").replace(" ", "").split(","))
+        memory = parts.pop("memory", None) or parts.pop("memory-mb", "")
+        vcores = parts.pop("vcores", "")
+        if (
+            parts
+            or not text.endswith("]")
+            or not re.fullmatch("[0-9]{1,12},[0-9]{1,9}", f"{memory},{vcores}")
+        ):
+            self._refuse(key, f"{text[:60]!r} is not modelled by the emulator", "use [memory=MIB,vcores=N]")
+            return NOTHING
+        return Resources(int(memory), int(vcores))
 
     def _is_stopped(self, path: str, above: bool) -> bool:
         state = self._choice(
@@ -259,8 +399,18 @@ class _Reader:
             )
         return state == "STOPPED"
 
+    def _key(self, path: str, key: str) -> str:
+        """Return the key that sets a queue's value: its own, or one of its parent's templates."""
+        own = f"{path}.{key}" if path else key
+        if path not in self.created or f"{PREFIX}{own}" in self.keys:
+            return own
+        above = f"{path.rpartition('.')[0]}.{CREATION}"
+        kind = "parent" if self.below[path] else "leaf"
+        candidates = (f"{above}{kind}-template.{key}", f"{above}template.{key}")
+        return next((each for each in candidates if f"{PREFIX}{each}" in self.keys), own)
+
     def _value(self, path: str, key: str, default: str) -> str:
-        return self.keys.get(f"{PREFIX}{path}.{key}" if path else f"{PREFIX}{key}", default)
+        return self.keys.get(f"{PREFIX}{self._key(path, key)}", default)
 
     def _choice(
         self, path: str, key: str, default: str, values: Sequence[str], *, upper: bool = False
@@ -269,12 +419,12 @@ class _Reader:
         text = text.upper() if upper else text
         if text not in values:
             problem = f"{text[:60]!r} is not modelled by the emulator"
-            self._refuse(f"{path}.{key}", problem, f"use {' or '.join(values)}")
+            self._refuse(self._key(path, key), problem, f"use {' or '.join(values)}")
             return values[0]
         return text
 
     def _number(self, path: str, key: str, default: float | str, most: float, *, least: float = 0) -> float:
-        return self._parsed(f"{path}.{key}", self._value(path, key, str(default)), most, least)
+        return self._parsed(self._key(path, key), self._value(path, key, str(default)), most, least)
 
     def _parsed(self, key: str, text: str, most: float, least: float = 0) -> float:
         try:

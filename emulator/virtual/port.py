@@ -295,7 +295,7 @@ class VirtualPort:
         """Pass an action to the actors."""
         if isinstance(action, model.SetPriority):
             return self._set_priority(action)
-        if isinstance(action, model.SetQueueMaximum | model.Restore):
+        if isinstance(action, model.SetQueueMaximum | model.DisablePreemption | model.Restore):
             return model.Refused(outcomes.NotInVirtualTime())
         if isinstance(action, model.Drain | model.Grow):
             self.cluster.rm.watching = True

@@ -20,6 +20,7 @@ from emulator.cluster.entities import ParentConfig, QueueConfig
 from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.cluster.faults import Fault
 from emulator.cluster.preemption import CapacityPreemption
+from emulator.cluster.queue_tree import QueueSource, TreeScheduler
 from emulator.cluster.timing import Timing
 from emulator.virtual.lever_tally import LeverFigures, LeverTally
 from emulator.virtual.port import VirtualPort
@@ -113,6 +114,8 @@ class VirtualQueueCap:
             self.capped.clear()
         elif not self.capped:
             for name in self._preemptable_queues:
+                if name not in self._cluster.rm.scheduler.queues:
+                    continue  # not created yet
                 config = self._cluster.rm.scheduler.queues[name].config
                 found = capping(name, QueueLimits(config.capacity_ratio, config.maximum_ratio))
                 if found is not None:
@@ -144,7 +147,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
     ``lower``: with ``--cap-queue``; ``ahead_max``: with ``--predicted-demand`` so many. Of a mix:
     ``may_lose_ratio`` of the preemptable queues' container time, and how soon a lever must give room (None:
-    as soon as a suspension does). ``leaves`` and ``parents``: a tree, in the place of all other queues.
+    as soon as a suspension does). ``leaves`` and ``parents``: a tree, in the place of all other queues;
+    ``source``: where its queues on demand come from.
     """
 
     nodes: int
@@ -165,6 +169,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     room_within_ms: int | None = None
     leaves: tuple[QueueConfig, ...] = ()
     parents: tuple[ParentConfig, ...] = ()
+    source: QueueSource | None = None
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -244,6 +249,8 @@ class Run:
             faults=setup.faults,
             parents=setup.parents,
         )
+        if isinstance(self.cluster.rm.scheduler, TreeScheduler):
+            self.cluster.rm.scheduler.source = setup.source
         self.samples: list[MemorySample] = []
         self.sample_ms = sample_ms
         self.controller: Controller | None = None

@@ -13,22 +13,19 @@ from yarnctl.units import NOTHING, Resources, plus
 
 
 def parent_views(scheduler: TreeScheduler) -> tuple[ParentView, ...]:
-    """Return every parent, by path."""
-    below: dict[str, list[TreeQueue]] = {}
-    for queue in scheduler.nodes.values():
-        if queue.above is not None:
-            below.setdefault(queue.above.name, []).append(queue)
+    """Return every parent that has children, by path."""
     kept: dict[str, Resources] = {}
     for app in scheduler.kept:
         for queue in scheduler.nodes[app.queue.name].chain:
             kept[queue.name] = plus(kept.get(queue.name, NOTHING), scheduler.kept_for(app))
     return tuple(
-        _view(scheduler.nodes[name], children, kept.get(name, NOTHING))
-        for name, children in sorted(below.items())
+        _view(queue, kept.get(name, NOTHING))
+        for name, queue in sorted(scheduler.nodes.items())
+        if queue.below
     )
 
 
-def _view(queue: TreeQueue, children: list[TreeQueue], kept_resources: Resources) -> ParentView:
+def _view(queue: TreeQueue, kept_resources: Resources) -> ParentView:
     assert isinstance(queue.config, ParentConfig)
     by_priority = queue.config.order == "priority-utilization"
     return ParentView(
@@ -38,8 +35,8 @@ def _view(queue: TreeQueue, children: list[TreeQueue], kept_resources: Resources
         used=Resources(queue.used_mib, queue.used_vcores),
         reserved=kept_resources,
         order=queue.config.order,
-        priorities={each.name: each.priority for each in children if each.priority} if by_priority else {},
-        fair=tuple(sorted(each.name for each in children if each.fair)),
+        priorities={each.name: each.priority for each in queue.below if each.priority} if by_priority else {},
+        fair=tuple(sorted(each.name for each in queue.below if each.fair)),
     )
 
 

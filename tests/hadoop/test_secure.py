@@ -7,6 +7,7 @@ production meets a full cluster however slow the machine is. Nothing secret may 
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shlex
 import subprocess
@@ -62,7 +63,8 @@ def cluster(tmp_path_factory) -> Iterator[SecureCluster]:
             pytest.fail(told, pytrace=False)
         pytest.skip(told)
     folder = tmp_path_factory.mktemp("secure")
-    with SecureCluster(Shape(nodes=1, node_memory_mib=2048), folder) as running:
+    mutable = {"yarn-site": {"yarn.scheduler.configuration.store.class": "memory"}}
+    with SecureCluster(Shape(nodes=1, node_memory_mib=2048, overrides=mutable), folder) as running:
         with running.session() as admin:
             make_folders(admin, running)
         (folder / "slow.py").write_text(SLOW)
@@ -190,16 +192,57 @@ def test_the_daemon_moves_a_secured_job_by_its_ticket(cluster, tmp_path):
     assert daemon.returncode == 0
 
 
+def test_restore_works_by_a_ticket_after_the_daemon_was_killed(cluster, tmp_path):
+    (cluster.folder / "go").unlink(missing_ok=True)
+    before = research_maximum(cluster)
+    with as_user(cluster, "yarnctl") as ours, as_user(cluster, cluster.user) as given:
+        ours = {**ours, "YARNCTL_CA_FILE": str(cluster.ca_file)}
+        research = start(given, tmp_path / "lowered", *wrapped(cluster, given, "lowered", 6))
+        wait_until(lambda: running_reduces(cluster) == 6, "six reduces at work", research)
+        run = ["run", "--enforce", "--cap-queue", "--state-dir", str(tmp_path / "state"), "--listen", "off"]
+        daemon = start(ours, tmp_path / "daemon", *YARNCTL, *run)
+        urgent = None
+        try:
+            wait_until(lambda: "running (enforce)" in (tmp_path / "daemon").read_text(), "enforcing", daemon)
+            urgent = start(given, tmp_path / "urgent", *production(cluster, "urgent"))
+            wait_until(lambda: research_maximum(cluster) < before, "research's maximum is lowered", daemon)
+            daemon.kill()
+            daemon.wait()
+            told = run_client(ours, *YARNCTL, "restore", "--all", "-o", "json")
+            assert research_maximum(cluster) == before, told
+            assert json.loads(run_client(ours, *YARNCTL, "restore", "-o", "json")) == {"settings": []}
+            (cluster.folder / "go").touch()
+            assert research.wait(PATIENCE_S) == 0, (tmp_path / "lowered").read_text()[-2000:]
+            assert urgent.wait(PATIENCE_S) == 0, (tmp_path / "urgent").read_text()[-2000:]
+        finally:
+            for one in (daemon, research, urgent):
+                if one is not None:
+                    one.kill()
+                    one.wait()
+        assert result(given, "lowered") == expected()
+    (row,) = json.loads(told)["settings"]
+    assert (row["kind"], row["target"]) == ("queue", "root.research")
+
+
+def research_maximum(cluster: SecureCluster) -> float:
+    """Return the maximum of the research queue in percent, as the ResourceManager shows it."""
+    with cluster.session() as admin:
+        told = admin.get(f"{cluster.rm_url}/ws/v1/cluster/scheduler", timeout=30).json()
+    rows = told["scheduler"]["schedulerInfo"]["queues"]["queue"]
+    (share,) = (row["maxCapacity"] for row in rows if row["queueName"] == "research")
+    return float(share)
+
+
 def start(given: dict[str, str], log: Path, *words: str) -> subprocess.Popen[str]:
     with log.open("w") as out:
         return subprocess.Popen(words, env=given, stdout=out, stderr=out, stdin=subprocess.DEVNULL, text=True)
 
 
-def production(cluster: SecureCluster) -> list[str]:
+def production(cluster: SecureCluster, output: str = "production") -> list[str]:
     """Return a plain job that finds room for its master and one container more, and wants three."""
     job = ["-D", "mapreduce.job.queuename=production", "-D", "mapreduce.job.reduces=3"]
     words = ["hadoop", "jar", str(cluster.streaming_jar), *job, "-D", "mapreduce.job.maps=1"]
-    return [*words, "-input", "input", "-output", "production", "-mapper", "cat", "-reducer", "cat"]
+    return [*words, "-input", "input", "-output", output, "-mapper", "cat", "-reducer", "cat"]
 
 
 def running_reduces(cluster: SecureCluster) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +13,7 @@ from emulator.cluster.entities import ParentConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import application_id
 from emulator.live.manager.manager_settings import ManagerSettings
-from emulator.live.manager.state import RequestRefused
+from emulator.live.manager.state import AppRecord, RequestRefused
 from emulator.live.rest.site import ManagerSite
 from emulator.live.wire.web import Web
 from emulator.scenario.scheduler_file import read_scheduler_file
@@ -18,16 +21,26 @@ from tests import http_client
 from tests.hadoop.background import Background
 from tests.live.rm_playing import Played
 from tests.unit.hadoop.replaying import PATIENT
-from tests.unit.scheduler_files import NESTED, write_file
+from tests.unit.scheduler_files import ABSOLUTE, NESTED, USERS, write_file
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort
+from yarnctl.cli import PROGRAM
+from yarnctl.command_line import exit_status_of
+from yarnctl.daemon.guards import GuardedPort, WriteGuard
+from yarnctl.daemon.loop import Loop
+from yarnctl.daemon.view.published import Publisher
+from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.settings import Settings
 from yarnctl.frameworks.mapreduce.ordering import MapReduce
 from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.journal.chain import MemoryJournal
+from yarnctl.journal.explaining.explain import in_words
+from yarnctl.service.answers.explanations import everything_about
 from yarnctl.units import Resources
 
 PATHS = Settings(preempting_queues=("root.eng.prod",), preemptable_queues=("root.res",))
@@ -37,8 +50,8 @@ class Nested:
     """A served manager with the queues of a file; everything happens on the server's thread."""
 
     def __init__(self, path: Path) -> None:
-        leaves, parents, keys = read_scheduler_file(path)
-        self.played = Played(ManagerSettings(queues=leaves, parents=parents, keys=keys))
+        file = read_scheduler_file(path)
+        self.played = Played(ManagerSettings(queues=file.leaves, parents=file.parents, keys=file.keys))
         scheduler = self.played.manager.actor.scheduler
         assert isinstance(scheduler, TreeScheduler)
         self.scheduler = scheduler
@@ -48,9 +61,9 @@ class Nested:
 
         self.background = Background(build)
 
-    def snapshot(self) -> Snapshot:
+    def port(self) -> AttachedPort:
         transport = Transport([self.background.url], limits=PATIENT)
-        port = AttachedPort(
+        return AttachedPort(
             ResourceManager(transport),
             None,
             Attachment(
@@ -61,6 +74,26 @@ class Nested:
             lambda: self.played.wall_ms,
             {KIND: MapReduce(transport)},
         )
+
+    def beat(self, times: int = 1) -> None:
+        """Let all nodes have heartbeats."""
+        for _ in range(times):
+            self.played.pass_ms(1_000)
+            for name in self.played.beats:
+                self.played.beat(name)
+
+    def hold(self, queue: str, reduces: int) -> AppRecord:
+        """Let an application of a queue hold its master and some reduces, one from each heartbeat."""
+        app = self.played.submit(queue, mib=1024)
+        self.beat()
+        self.played.up(app)
+        self.played.call(app, (10, reduces))
+        self.beat(reduces)
+        self.played.call(app)
+        return app
+
+    def snapshot(self) -> Snapshot:
+        port = self.port()
         port.observe(Controller(PATHS).to_observe)
         found = port.observe_soon()
         assert found is not None, port.last_problem
@@ -69,7 +102,7 @@ class Nested:
     def check(self) -> Snapshot:
         """Compare yarnctl's snapshot with the scheduler's own state."""
         seen, nodes = self.snapshot(), self.scheduler.nodes
-        parents = {node.path: node for node in nodes.values() if node.leaf is None}
+        parents = {node.path: node for node in nodes.values() if node.below}
         assert [view.queue for view in seen.parents] == sorted(parents)
         for view in seen.parents:
             node = parents[view.queue]
@@ -188,3 +221,183 @@ def test_a_stopped_queue_takes_no_application(tmp_path):
             (row["queuePath"], row["capacity"], row["absoluteCapacity"]) for row in eng["queues"]["queue"]
         ]
         assert shares == [("root.eng.prod", 60.0, 24.0), ("root.eng.lab", 40.0, 16.0)]
+
+
+def test_explain_shows_yarns_own_words(tmp_path):
+    """The parent eng is at its 50 %; a daemon that only observes reads the node with free capacity."""
+    one = Nested(write_file(tmp_path, {**NESTED, "root.eng.maximum-capacity": "50"}))
+    with one.background:
+        for name in ("n1:1", "n2:1"):
+            one.background.run(partial(one.played.node, name, 8))
+        one.background.run(lambda: one.hold("root.eng.lab", 6))
+        one.background.run(lambda: one.hold("root.res", 6))
+        prod = one.background.run(lambda: one.hold("root.eng.prod", 2))
+        port = one.port()
+        publisher = Publisher()
+        publisher.ungranted = Ungranted(port.activities)
+        loop = Loop(
+            Controller(PATHS),
+            GuardedPort(port, WriteGuard(None, lambda: None, Misdirection()), enforce=False),
+            MemoryJournal(),
+            publisher,
+            clock_ms=lambda: one.played.wall_ms,
+            observe_soon=port.observe_soon,
+        )
+        told = []
+        for _ in range(5):
+            loop._once()
+            lines = in_words(everything_about(publisher.view, prod.id))
+            told.append(next(line for line in lines if "now: " in line))
+            one.background.run(one.beat)
+    rejected = "no container is ordered: YARN would serve queue root.res first"
+    assert rejected in told[0]
+    assert "YARN reports" not in told[0]
+    assert told[-1].endswith("YARN reports at root.eng, node n2:1: 'Queue hits max-capacity limit'")
+
+
+def test_a_reservation_is_on_the_node_that_its_record_names(nested):
+    def begin() -> None:
+        for name in ("n1:1", "n2:1", "n3:1"):
+            nested.played.node(name, 4)
+        nested.hold("res", 7)
+        nested.played.submit("mkt", mib=3072)
+        nested.beat(3)
+
+    nested.background.run(begin)
+    (node,) = [each.name for each in nested.played.manager.actor.nodes if each.reserved is not None]
+    port = nested.port()
+    port.observe(Controller(PATHS).to_observe)
+    for _ in range(3):
+        seen = port.observe_soon()
+        assert seen is not None
+        port.activities.renew(())
+        nested.background.run(nested.beat)
+    assert list(seen.reserved_by_node) == [node]
+
+
+def test_check_shows_yarns_own_words(tmp_path, capfd):
+    """``yarnctl check`` on the same parent at its maximum; the nodes' heartbeats go on meanwhile."""
+    one = Nested(write_file(tmp_path, {**NESTED, "root.eng.maximum-capacity": "50"}))
+    with one.background:
+        for name in ("n1:1", "n2:1"):
+            one.background.run(partial(one.played.node, name, 8))
+        one.background.run(lambda: one.hold("root.eng.lab", 6))
+        words = [
+            "check", "--rm", one.background.url, "--preempting", "root.eng.prod", "--preemptable", "root.res",
+        ]  # fmt: skip
+        exit_status_of(PROGRAM, words)
+        assert "pending" not in capfd.readouterr().out
+        one.background.run(lambda: one.hold("root.eng.prod", 2))
+        ended = threading.Event()
+
+        def beats() -> None:
+            while not ended.wait(0.2):
+                one.background.run(one.beat)
+
+        nodes = threading.Thread(target=beats)
+        nodes.start()
+        exit_status_of(PROGRAM, words)
+        ended.set()
+        nodes.join()
+        out = " ".join(capfd.readouterr().out.split())
+    assert "root.eng.prod has pending requests: YARN reports at root.eng, node n2:1:" in out
+    assert "'Queue hits max-capacity limit'" in out
+
+
+def shown(one: Nested) -> dict[str, dict[str, Any]]:
+    """Return each queue's row of GET /scheduler, by path."""
+    answer = http_client.get(f"{one.background.url}/ws/v1/cluster/scheduler").json()
+    rows, found = [answer["scheduler"]["schedulerInfo"]], {}
+    while rows:
+        row = rows.pop()
+        found[row["queuePath"]] = row
+        rows += row["queues"].get("queue", []) if "queues" in row else []
+    return found
+
+
+def test_queues_are_created_for_users_and_share_their_parents_guarantee(tmp_path):
+    """The table of facts: 10 % of a parent, two users, 5 % each; the parent is empty at first."""
+    one = Nested(write_file(tmp_path, {**NESTED, **USERS}))
+    with one.background:
+        one.background.run(lambda: one.played.node("n1:1", 20))
+        users = shown(one)["root.users"]
+        assert (users["queueType"], users["autoCreationEligibility"], users["queues"]) == (
+            "parent", "flexible", {},
+        )  # fmt: skip
+        assert "type" not in users
+        one.check()
+        zoe = one.background.run(lambda: one.played.submit("root.users.zoe"))
+        assert shown(one)["root.users.zoe"]["absoluteCapacity"] == 10.0
+        yan = one.background.run(lambda: one.played.submit("root.users.yan"))
+        assert (zoe.queue, yan.queue) == ("users.zoe", "users.yan")
+        rows = shown(one)
+        for name in ("zoe", "yan"):
+            row = rows[f"root.users.{name}"]
+            assert (row["creationMethod"], row["mode"], row["weight"], row["normalizedWeight"]) == (
+                "dynamicFlexible", "weight", 1.0, 0.5,
+            )  # fmt: skip
+            assert (row["absoluteCapacity"], row["capacity"]) == (5.0, 50.0)
+            assert (row["isAutoCreatedLeafQueue"], row["autoCreationEligibility"]) == (False, "off")
+        assert (rows["root.users"]["creationMethod"], rows["root.mkt"]["mode"]) == ("static", "percentage")
+        one.background.run(lambda: one.played.beat("n1:1"))
+        seen = one.check()
+        assert {"root.users.yan", "root.users.zoe"} <= {view.queue for view in seen.queues}
+        keys = one.background.run(lambda: one.played.manager.settings.keys)
+        assert not any("zoe" in key for key in keys)
+        url = f"{one.background.url}/ws/v1/cluster/scheduler-conf?user.name=yarnctl"
+        entry = {"key": "capacity", "value": "3w"}
+        body = {"update-queue": [{"queue-name": "root.users.zoe", "params": {"entry": [entry]}}]}
+        assert http_client.put(url, json=body).status_code == 200
+        assert shown(one)["root.users.yan"]["absoluteCapacity"] == 2.5
+        one.check()
+
+
+@pytest.mark.parametrize("queue", ["zoe", "root.mkt.zoe", "root.users.a.b.c", "root.users"])
+def test_a_queue_that_no_parent_creates_is_unknown(tmp_path, queue):
+    one = Nested(write_file(tmp_path, {**NESTED, **USERS}))
+    with one.background:
+        one.background.run(one.played.node)
+        with pytest.raises(RequestRefused, match="unknown queue"):
+            one.background.run(lambda: one.played.submit(queue))
+        assert "root.users.a" not in shown(one)
+
+
+def test_below_a_stopped_parent_no_queue_is_created(tmp_path):
+    one = Nested(write_file(tmp_path, {**NESTED, **USERS, "root.users.state": "STOPPED"}))
+    with one.background:
+        one.background.run(one.played.node)
+        with pytest.raises(RequestRefused, match=r"STOPPED: root\.users\.zoe"):
+            one.background.run(lambda: one.played.submit("root.users.zoe"))
+        assert "root.users.zoe" not in shown(one)
+
+
+def test_a_queue_that_is_stopped_while_it_is_used_is_draining(nested):
+    played = nested.played
+    nested.background.run(lambda: played.node("n1:1", 20))
+    nested.background.run(lambda: played.submit("lab"))
+    url = f"{nested.background.url}/ws/v1/cluster/scheduler-conf?user.name=yarnctl"
+    entry = {"key": "state", "value": "STOPPED"}
+    body = {"update-queue": [{"queue-name": "root.eng", "params": {"entry": [entry]}}]}
+    assert http_client.put(url, json=body).status_code == 200
+    states = {path: row["state"] for path, row in shown(nested).items() if path.startswith("root.eng")}
+    assert states == {"root.eng": "DRAINING", "root.eng.lab": "DRAINING", "root.eng.prod": "STOPPED"}
+    with pytest.raises(RequestRefused, match="STOPPED"):
+        nested.background.run(lambda: played.submit("prod"))
+
+
+def test_absolute_resources_are_shown_as_they_are(tmp_path):
+    one = Nested(write_file(tmp_path, {**NESTED, **ABSOLUTE}))
+    with one.background:
+        one.background.run(lambda: one.played.node("n1:1", 12))  # 12288 MiB, 12 vcores
+        rows = shown(one)
+        res = rows["root.res"]
+        assert (res["mode"], res["isAbsoluteResource"], res["absoluteCapacity"]) == (
+            "absolute", True, pytest.approx(100 / 3),
+        )  # fmt: skip
+        assert [res[key]["memory"] for key in ("minEffectiveCapacity", "maxEffectiveCapacity")] == [
+            2048,
+            3072,
+        ]
+        assert [res[key]["vCores"] for key in ("minEffectiveCapacity", "maxEffectiveCapacity")] == [4, 8]
+        assert rows["root.eng.lab"]["maxEffectiveCapacity"]["memory"] == 12288
+        one.check()

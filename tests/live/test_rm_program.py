@@ -68,7 +68,7 @@ def test_bad_input_is_one_line_and_exit_2(tmp_path):
 
 
 def test_the_ready_configuration_is_read():
-    (production, research), (root,), _ = read_scheduler_file(DUAL)
+    (production, research), (root,), *_ = read_scheduler_file(DUAL)
     assert (root.order, production.priority, research.priority) == ("priority-utilization", 10, 0)
     assert (production.name, production.capacity_ratio, production.preempting) == ("production", 0.95, True)
     assert (research.name, research.capacity_ratio, research.preempting) == ("research", 0.05, False)

@@ -19,10 +19,10 @@ def test_containers_of_one_size_go_to_the_application_that_is_foreseen():
 
 
 def test_containers_of_several_sizes_differ_where_a_node_is_reserved():
-    """The forecast does not fill a reservation on its node, and cannot know the order of heartbeats."""
+    """The forecast cannot know the order of heartbeats, which decides the node of a new reservation."""
     counts = Counter[str]()
     for seed in range(TREES):
         compare(seed, (1, 2, 3), counts)
     assert counts["reserving"] > TREES
     assert counts["different, plain"] <= 0.01 * counts["changes"], counts
-    assert counts["grants foreseen"] >= 0.8 * counts["grants"], counts
+    assert counts["grants foreseen"] >= 0.97 * counts["grants"], counts

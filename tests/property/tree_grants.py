@@ -121,9 +121,7 @@ class RandomCluster:
     def fills_a_reservation(self) -> bool:
         """Return whether a reserved node has room for what it is reserved for."""
         return any(
-            isinstance(node.reserved, NodeReservation)
-            and node.reserved.ask.memory_mib <= node.free_mib
-            and node.reserved.ask.vcores <= node.free_vcores
+            isinstance(node.reserved, NodeReservation) and _is_filled(node, node.reserved)
             for node in self.rm.nodes
         )
 
@@ -151,7 +149,12 @@ class RandomCluster:
             free_by_node={
                 node.name: Resources(node.free_mib, node.free_vcores)
                 for node in self.rm.nodes
-                if node.reserved is None
+                if not isinstance(node.reserved, NodeReservation) or _is_filled(node, node.reserved)
+            },
+            reserved_by_node={
+                node.name: application_id(node.reserved.app)
+                for node in self.rm.nodes
+                if isinstance(node.reserved, NodeReservation)
             },
             parents=parent_views(self.scheduler),
             reserved=reserved_by_application(self.scheduler),
@@ -185,6 +188,12 @@ class RandomCluster:
         seen = self.snapshot()
         model = QueueTreeModel(seen, model_queues(seen, ()))
         return model.place(FreeCapacity(seen.free_by_node))
+
+
+def _is_filled(node: Node, reservation: NodeReservation) -> bool:
+    """Return whether a reserved node has room for what it is reserved for."""
+    ask = reservation.ask
+    return ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores
 
 
 def compare(seed: int, sizes: tuple[int, ...], counts: Counter[str], slot: Resources = FINE) -> list[str]:

@@ -134,7 +134,7 @@ class TrappedPort:
         self._port = port
         self._trap = trap
         self.permission, self.queue_settings = port.permission, port.queue_settings
-        self.restorer = port.restorer
+        self.restorer, self.activities = port.restorer, port.activities
         self.identify, self.observe_soon = port.identify, port.observe_soon
         self.adopt, self.expect, self.left_alone = port.adopt, port.expect, port.left_alone
 

@@ -24,6 +24,23 @@ NESTED = {
 }
 """Keys without their common beginning."""
 
+USERS = {
+    "root.queues": "eng,mkt,res,users",
+    "root.mkt.capacity": "20",
+    "root.users.capacity": "10",
+    "root.users.auto-queue-creation-v2.enabled": "true",
+}
+"""A parent of 10 % that creates a queue for each user."""
+
+ABSOLUTE = {
+    "root.eng.capacity": "[memory=4096,vcores=4]",
+    "root.eng.prod.capacity": "[memory=1000,vcores=2]",
+    "root.eng.lab.capacity": "[memory=3000, vcores=2]",
+    "root.mkt.capacity": "[memory=2048,vcores=4]",
+    "root.res.capacity": "[memory-mb=2048,vcores=4]",
+    "root.res.maximum-capacity": "[memory=3072,vcores=8]",
+}
+
 
 def write_file(folder: Path, keys: Mapping[str, str]) -> Path:
     """Write a capacity-scheduler.xml of keys; one that begins with ``yarn.`` is written as it is."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import pytest
 
 from emulator.cluster.queue_tree import TreeScheduler
+from emulator.invariants import check_all, check_end
+from emulator.invariants.watched_run import RunWatch
 from emulator.scenario import Scenario, check, prepare, setup
 from emulator.scenario.record import QueueEntry, WorkloadEntry
 from emulator.virtual.run import Run, run_scheme
 from emulator.virtual.schemes import SCHEMES
-from tests.unit.scheduler_files import NESTED, write_file
+from tests.unit.scheduler_files import NESTED, USERS, write_file
 from yarnctl.deciding.records import Decision
 from yarnctl.errors import BadInput
 from yarnctl.journal.chain import MemoryJournal
@@ -90,3 +94,27 @@ def test_a_stopped_queue_takes_no_jobs(scenario, tmp_path):
     stopped = write_file(tmp_path, {**NESTED, "root.eng.state": "STOPPED"})
     with pytest.raises(BadInput, match=r"the queue eng\.prod is STOPPED"):
         check(msgspec.structs.replace(scenario, scheduler_xml=str(stopped)), PLACE)
+
+
+def test_a_queue_is_created_when_a_job_is_submitted_to_it(scenario, tmp_path):
+    file = write_file(tmp_path, {**NESTED, **USERS, "maximum-am-resource-percent": "0.5"})
+    scenario = msgspec.structs.replace(
+        scenario, scheduler_xml=str(file), production_queue="root.users.zoe",
+        workloads=(WorkloadEntry(spec="synthetic:research-s", queue="users.teams.yan"),),
+    )  # fmt: skip
+    check(scenario, PLACE)
+    prepared = prepare(scenario)
+    made = msgspec.structs.replace(setup(scenario), validate=True)
+    for name in scenario.schemes:
+        run = Run(made, prepared.jobs, SCHEMES[name])
+        scheduler = run.cluster.rm.scheduler
+        assert isinstance(scheduler, TreeScheduler)
+        assert "users.zoe" not in scheduler.queues
+        watch = RunWatch(run)
+        result = run.go(partial(check_all, watch))
+        check_end(watch)
+        assert len(result.jobs) == len(prepared.jobs)
+        assert scheduler.nodes["users.zoe"].config.capacity_ratio == pytest.approx(0.05)
+        assert scheduler.nodes["users.teams.yan"].config.capacity_ratio == pytest.approx(0.05)
+    with pytest.raises(BadInput, match="names no leaf queue"):
+        check(msgspec.structs.replace(scenario, production_queue="root.users.a.b.c"), PLACE)

@@ -6,12 +6,13 @@ import pytest
 
 from emulator.cluster.entities import ParentConfig, TreeLeafConfig
 from emulator.scenario.scheduler_file import leaf_of, read_scheduler_file
-from tests.unit.scheduler_files import NESTED, write_file
+from tests.unit.scheduler_files import ABSOLUTE, NESTED, USERS, write_file
 from yarnctl.errors import BadInput
+from yarnctl.units import Resources
 
 
 def test_a_nested_file_is_read_with_ratios_of_the_cluster(tmp_path):
-    leaves, parents, keys = read_scheduler_file(
+    leaves, parents, keys, _ = read_scheduler_file(
         write_file(
             tmp_path, {**NESTED, "root.eng.maximum-capacity": "50", "root.eng.lab.maximum-capacity": "90"}
         )
@@ -47,6 +48,57 @@ def test_a_stopped_parent_stops_the_queues_below_it(tmp_path):
     assert [leaf.stopped for leaf in leaves] == [True, True, False, False]
 
 
+def test_a_queue_on_demand_is_read_with_its_parents_templates(tmp_path):
+    creation = "root.users.auto-queue-creation-v2"
+    more = {
+        f"{creation}.template.capacity": "2w",
+        f"{creation}.leaf-template.capacity": "3w",
+        f"{creation}.leaf-template.user-limit-factor": "4",
+        f"{creation}.parent-template.ordering-policy": "utilization",
+        f"{creation}.leaf-template.acl_submit_applications": "*",
+        f"{creation}.queue-auto-removal.enable": "false",
+        f"{creation}.max-queues": "1000",
+    }
+    file = read_scheduler_file(write_file(tmp_path, {**NESTED, **USERS, **more}))
+    users = file.parents[-1]
+    assert (users.name, users.depth_on_demand) == ("users", 2)
+    assert users.capacity_ratio == pytest.approx(0.1)
+    zoe = file.created("users.zoe")
+    assert zoe is not None
+    team = zoe.created("users.team.ann")
+    assert team is not None
+    assert team.on_demand == ("users.zoe", "users.team.ann")
+    found = {each.name: each for each in (*team.leaves, *team.parents) if each.on_demand}
+    assert [(name, each.weight) for name, each in found.items()] == [
+        ("users.zoe", 3), ("users.team.ann", 1), ("users.team", 2),
+    ]  # fmt: skip
+    ratios = [each.capacity_ratio for each in found.values()]
+    assert ratios == pytest.approx([0.06, 0.04, 0.04])
+    assert (found["users.zoe"].user_limit_factor, found["users.zoe"].am_ratio) == (4, 1)
+    assert (found["users.team.ann"].user_limit_factor, found["users.team.ann"].preempting) == (None, False)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["zoe", "eng.zoe", "mkt.zoe", "users", "users.a.b.c", "users.a b", "users.", "users..a", "nowhere.a"],
+)
+def test_no_queue_is_created_where_no_parent_does(tmp_path, path):
+    assert read_scheduler_file(write_file(tmp_path, {**NESTED, **USERS})).created(path) is None
+
+
+def test_a_leaf_and_a_parent_are_not_created_again(tmp_path):
+    file = read_scheduler_file(write_file(tmp_path, {**NESTED, **USERS})).created("users.a.b")
+    assert file is not None
+    assert [file.created(path) for path in ("users.a.b", "users.a", "users.a.b.c")] == [None] * 3
+    assert file.created("users.a.c") is not None
+
+
+def test_absolute_resources_are_read(tmp_path):
+    leaves = read_scheduler_file(write_file(tmp_path, {**NESTED, **ABSOLUTE})).leaves
+    assert [leaf.absolute for leaf in leaves] == [(1000, 2), (3000, 2), (2048, 4), (2048, 4)]
+    assert [leaf.absolute_maximum for leaf in leaves] == [None, None, None, Resources(3072, 8)]
+
+
 def test_hadoops_defaults_and_keys_that_grant_nothing_are_accepted(tmp_path):
     more = {
         "maximum-applications": "10000", "node-locality-delay": "-1", "queue-mappings": "",
@@ -62,12 +114,18 @@ def test_hadoops_defaults_and_keys_that_grant_nothing_are_accepted(tmp_path):
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"root.mkt.minimum-user-limit-percent": "25"}, "'25' is not modelled by the emulator; use 100"),
+        ({"root.mkt.minimum-user-limit-percent": "125"}, "125 is not between 0 and 100"),
         ({"root.accessible-node-labels.gpu.capacity": "1"}, "labels.gpu.capacity: is not modelled"),
         ({"root.mkt.accessible-node-labels": "gpu"}, "'gpu' is not modelled"),
         ({"root.users.capacity": "20"}, "its queue is in no queues key; remove it"),
         ({"root.mkt.auto-create-child-queue.enabled": "true"}, "'true' is not modelled"),
-        ({"root.mkt.auto-queue-creation-v2.enabled": "true"}, "'true' is not modelled"),
+        ({"root.mkt.auto-queue-creation-v2.enabled": "yes"}, "'yes' is not modelled"),
+        ({"root.mkt.auto-queue-creation-v2.max-queues": "5"}, "use 1000"),
+        ({"root.mkt.auto-queue-creation-v2.template.max-parallel-apps": "6"}, "use 2147483647"),
+        ({"root.mkt.auto-queue-creation-v2.template.queues": "a"}, "template.queues: is not modelled"),
+        ({"root.eng.auto-queue-creation-v2.enabled": "true"}, "use weights for the children of a parent"),
+        ({**USERS, "root.users.auto-queue-creation-v2.template.capacity": "5"}, "use a weight, as in 1w"),
+        ({**USERS, "root.users.auto-queue-creation-v2.leaf-template.priority": "x"}, "'x' is not a number"),
         ({"root.mkt.max-parallel-apps": "6"}, "use 2147483647"),
         ({"root.mkt.ordering-policy": "priority"}, "use fifo or fair"),
         ({"root.ordering-policy": "fair"}, "use utilization or priority-utilization"),
@@ -77,7 +135,11 @@ def test_hadoops_defaults_and_keys_that_grant_nothing_are_accepted(tmp_path):
         ({"root.eng.maximum-capacity": "30"}, "30 % of the cluster is below the capacity, 40 %"),
         ({"root.mkt.capacity": "31"}, "add up to 101"),
         ({"root.mkt.capacity": "1w"}, "mix weights and percentages"),
-        ({"root.mkt.capacity": "[memory=1024,vcores=1]"}, "absolute resources are not modelled"),
+        ({"root.mkt.capacity": "[memory=1024,vcores=1]"}, "mix absolute resources and shares"),
+        ({**ABSOLUTE, "root.eng.lab.capacity": "[memory=9000,vcores=1]"}, "have 10000 MiB, 3 vcores, more"),
+        ({**ABSOLUTE, "root.eng.lab.capacity": "40"}, "mix absolute resources and shares"),
+        ({**ABSOLUTE, "root.eng.maximum-capacity": "[memory=1,vcores=4]"}, "is below the capacity"),
+        ({**ABSOLUTE, "root.eng.capacity": "[memory=8g,vcores=4]"}, "use [memory=MIB,vcores=N]"),
         ({"root.capacity": "90"}, "is not 100"),
         ({"root.queues": "eng,mkt,res,res"}, "is named twice"),
         ({"node-locality-delay": "40"}, "'40' is not modelled by the emulator; use -1 or 0"),

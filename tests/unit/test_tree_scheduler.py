@@ -6,13 +6,14 @@ test says more. What is used is held by one application a leaf, granted over hea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
 import pytest
 
 from emulator.cluster.entities import Application, Ask, Container, Node, ParentConfig, TreeLeafConfig
-from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queue_tree import SharedLeaf, TreeScheduler
 from emulator.cluster.resource_manager import ResourceManager
 from tests.unit.deciding.queue_trees import (
     HEAD_OF_LINE,
@@ -280,6 +281,68 @@ def test_a_user_is_given_one_container_beyond_the_limit_and_then_passed_over(lim
         found.submit(view)
     found.serve()
     assert found.order == ["mine"] * (until - held) + ["other"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "percent", "used", "active", "limit_mib"),
+    [
+        (1, 100, 0, "u1", 3686),
+        (2, 100, 15, "u1", 7372),
+        (2, 50, 24, "u1 u2", 6145),  # half of what is used, with the next container
+        (2, 25, 24, "u1 u2", 6145),
+        (2, 25, 24, "u2", 4609),  # what the active users use: u2 has 9
+        (2, 25, 24, "", 3072),
+        (None, 25, 24, "u2", 4609),
+        (2, 25, 3, "u1 u2", 921),  # below the guarantee a part of it
+    ],
+)
+def test_users_share_a_leaf_as_minimum_user_limit_percent_says(factor, percent, used, active, limit_mib):
+    """The table of user limits on 12288 MiB in slots of 512 MiB, with a smallest container of 1 MiB."""
+    config = TreeLeafConfig(name="res", capacity_ratio=0.3, user_limit_factor=factor, user_percent=percent)
+    leaf = SharedLeaf(config)
+    leaf.resize(12288, 24)
+    leaf.used_mib = 512 * used
+    leaf.users = {"u1": 512 * (used * 15 // 24), "u2": 512 * (used - used * 15 // 24)}
+    leaf.demand = [Application(n, leaf, user, 0, 0) for n, user in enumerate(active.split())]
+    assert leaf.user_mib == limit_mib
+
+
+def test_two_users_of_a_leaf_get_half_each():
+    found = Cluster({}, free={f"n{n}": 8 for n in range(3)})
+    leaf = found.scheduler.queues["res"]
+    leaf.config = msgspec.structs.replace(leaf.config, user_percent=50)
+    for user in ("u1", "u2"):
+        found.submit(waits("res", user, (1, 20), user=user))
+    found.serve()
+    assert Counter(found.order) == {"u1": 12, "u2": 12}
+
+
+# --- absolute resources ---------------------------------------------------------------------
+
+
+def test_absolute_resources_hold_whatever_the_cluster_and_shrink_with_it():
+    """A cluster of half the resources gives each queue half; a maximum stays where the parent allows it."""
+    leaves = (
+        TreeLeafConfig(name="a", capacity_ratio=0, absolute=Resources(3000, 2)),
+        TreeLeafConfig(
+            name="b", capacity_ratio=0, am_ratio=0.5, user_limit_factor=2, absolute=Resources(1000, 6),
+            absolute_maximum=Resources(3500, 6),
+        ),
+    )  # fmt: skip
+    scheduler = TreeScheduler(leaves, (ParentConfig(),))
+    for total, guaranteed, maximum in (
+        ((8000, 16), [(3000, 2), (1000, 6)], [(8000, 16), (3500, 6)]),
+        ((2000, 4), [(1500, 1), (500, 3)], [(2000, 4), (2000, 4)]),
+    ):
+        scheduler.resize(*total)
+        assert [scheduler.nodes[name].guaranteed for name in "ab"] == guaranteed
+        assert [scheduler.nodes[name].maximum for name in "ab"] == maximum
+        b = scheduler.queues["b"]
+        assert (b.am_mib, b.user_mib, b.guaranteed) == (
+            maximum[1][0] // 2,
+            guaranteed[1][0] * 2,
+            guaranteed[1],
+        )
 
 
 # --- ratios -----------------------------------------------------------------------------------

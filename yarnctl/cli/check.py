@@ -9,6 +9,7 @@ import shlex
 import textwrap
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -42,6 +43,11 @@ WIDTH_MIN = 40  # The least width of a line in characters, even in a narrower te
 @queue_options
 @click.option("--allow-priority", is_flag=True, help="Check for yarnctl run --allow-priority.")
 @click.option("--admission", metavar="ALLOCATOR", help="Check for yarnctl run --admission ALLOCATOR.")
+@click.option(
+    "--budgets",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Check the file of yarnctl run --budgets.",
+)
 @folder_options
 @click.option("--spark", is_flag=True, help="Check also what decommissioning Spark executors needs.")
 @click.option(
@@ -55,6 +61,7 @@ def command(
     queues: QueueOptions,
     allow_priority: bool,
     admission: str | None,
+    budgets: Path | None,
     folders: FolderOptions,
     spark: bool,
     spark_fallback: str | None,
@@ -66,30 +73,34 @@ def command(
     from yarnctl.attach.check.gathering import gather
     from yarnctl.attach.check.next_steps import next_steps
     from yarnctl.attach.check.preflight import Facts
-    from yarnctl.attach.check.rules import judge
+    from yarnctl.attach.check.rules import check_results, findings_of
+    from yarnctl.daemon.budget_files import read_budgets
 
     if admission is not None:
         require_mechanism(admission)
     address, requests_root, store_root = folders_of(cluster_of(cluster), folders)
     preempting, preemptable = queues_of(queues)
+    site = None if budgets is None else read_budgets(budgets)
     facts = Facts(
         mode=queues.mode,
         preempting_queues=preempting,
         preemptable_queues=preemptable,
         allow_priority=allow_priority,
         admission=admission,
+        budget_queues=None if site is None else site.queues,
+        queues_left_alone=() if site is None else site.queues_left_alone,
         requests_root=requests_root,
         store_root=store_root,
         spark=spark or spark_fallback is not None,
         fallback_root=_fallback_root(spark_fallback),
     )
     facts = gather(address, facts, lambda: time.time_ns() // 1_000_000)
-    findings = judge(facts)
-    steps = next_steps(facts, findings)
+    results = check_results(facts)
+    steps = next_steps(facts, results.values())
     if steps is not None:
         managers = [word for url in address.resource_managers for word in ("--rm", url)]
         steps = msgspec.structs.replace(steps, run=("yarnctl", "run", *managers, *steps.run))
-    return _print(findings, output, steps)
+    return _print(findings_of(results), output, steps)
 
 
 def _fallback_root(folder: str | None) -> str:

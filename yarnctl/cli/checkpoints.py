@@ -59,7 +59,7 @@ def _open(options: ClusterOptions, folders: FolderOptions, history: str | None) 
     cluster, requests_root, store_root = folders_of(cluster_of(options), folders)
     manager = cluster.transport()
     if not cluster.name_nodes:
-        found = discover_name_nodes(ResourceManager(manager), manager.pinned)
+        found = discover_name_nodes(cluster, ResourceManager(manager), manager.pinned)
         cluster = msgspec.structs.replace(cluster, name_nodes=require_name_nodes(found))
     server = None
     if history:

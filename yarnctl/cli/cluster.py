@@ -118,11 +118,13 @@ def folder_options(command: Function) -> Function:
 
 def cluster_of(options: ClusterOptions, *, hdfs: bool = True) -> ClusterAddress:
     """Return the cluster that options, environment and file name (``hdfs``: with HDFS); raises BadInput."""
+    import msgspec
+
     from yarnctl.config import load_cluster
 
     values = {"resource_managers": options.managers, "name_nodes": options.name_nodes, "user": options.user}
-    environment = {**os.environ, "YARNCTL_USER": os.environ.get("YARNCTL_USER") or "yarnctl"}
-    return load_cluster(options.config, environment, values, hdfs=hdfs)
+    cluster = load_cluster(options.config, os.environ, values, hdfs=hdfs)
+    return cluster if cluster.user else msgspec.structs.replace(cluster, user="yarnctl")
 
 
 def folders_of(cluster: ClusterAddress, folders: FolderOptions) -> tuple[ClusterAddress, str, str]:

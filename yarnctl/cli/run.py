@@ -33,6 +33,8 @@ from yarnctl.command_line import option_group
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
+    from yarnctl.attach.connection.connection import YarnPreemption
+    from yarnctl.daemon.budget_files import BudgetsFile
     from yarnctl.daemon.loop import Loop
     from yarnctl.daemon.running import Plan
     from yarnctl.daemon.state_dir import StateDir
@@ -59,6 +61,7 @@ class PreemptionOptions(NamedTuple):
     budgets: Path | None = None
     allow_priority: bool = False
     cap_queue: bool = False
+    yarn_preemption: YarnPreemption = "off"
     predicted_demand: int = 0
     kill_on_timeout: bool = False
     order_timeout_s: int = 25
@@ -135,8 +138,8 @@ _PREEMPTION = (
     click.option(
         "--budgets",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="With --eviction mix: TOML file of [queue.NAME] and [user.NAME], each with may_lose and window"
-        " (docs/levers.md).",
+        help="TOML file of [queue.NAME] and [user.NAME]: the hours in which containers may be taken,"
+        " leave_alone, and with --eviction mix may_lose and window (docs/site.md).",
     ),
     click.option(
         "--allow-priority", is_flag=True, help="With --mode deadlines: set YARN's application priorities."
@@ -147,6 +150,16 @@ _PREEMPTION = (
         help="While production requests are pending, lower maximum-capacity of the preemptable queues to"
         " their guarantee, so that research does not take the freed containers; restore it afterwards."
         " Requires a scheduler configuration that can be changed at run time.",
+    ),
+    click.option(
+        "--yarn-preemption",
+        type=click.Choice(("switch", "beside", "off")),
+        default="off",
+        show_default=True,
+        help="YARN's own preemption of the preemptable queues. switch: turn it off while yarnctl acts, and on"
+        " again when yarnctl stops, dies or is paused; requires a scheduler configuration that can be changed"
+        " at run time. beside: act although it is on (docs/yarn.md has the waits that it needs). off: send no"
+        " order while it is on.",
     ),
     click.option(
         "--predicted-demand",
@@ -266,6 +279,8 @@ def plan_of(
     gate: GateOptions,
 ) -> Plan:
     """Check the options and return the daemon's plan; BadInput names the option."""
+    import msgspec
+
     from yarnctl.attach.connection.connection import Attachment
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path
@@ -278,7 +293,8 @@ def plan_of(
         if name not in known:
             raise BadInput(option, f"unknown policy {name[:60]!r}", f"use one of {', '.join(known)}")
     preempting, preemptable = queues_of(queues)
-    levers = levers_of(preemption, queues.mode)
+    budgets_file = _budgets_of(preemption)
+    levers = levers_of(preemption, queues.mode, budgets_file)
     admitting = admitting_of(gate, queues.mode, predicts=preemption.predicted_demand > 0)
     address, requests_root, store_root = folders_of(cluster_of(cluster), folders)
     attachment = Attachment(
@@ -289,20 +305,24 @@ def plan_of(
         allow_kill=preemption.kill_on_timeout,
         allow_priority=preemption.allow_priority,
         allow_queue_cap=preemption.cap_queue,
+        yarn_preemption=preemption.yarn_preemption,
         predicted_max=predicted_max_of(preemption, queues.mode, gate.history),
         requests_root=requests_root,
         requests_owner=address.user,
+        left_alone_queues=budgets_file.queues_left_alone,
+        left_alone_users=budgets_file.users_left_alone,
     )
     if levers is not None:
-        import msgspec
-
         attachment = msgspec.structs.replace(
             attachment, levers=True, budgets=levers.budgets, loss_window_ms=levers.window_ms
         )
     return Plan(
         cluster=address,
         attachment=attachment,
-        settings=settings_of(preemption, queues.mode, preempting, preemptable, levers),
+        settings=msgspec.structs.replace(
+            settings_of(preemption, queues.mode, preempting, preemptable, levers),
+            hours=budgets_file.hours or msgspec.UNSET,
+        ),
         optional_queues=optional_queues(queues, gate.admission),
         state_dir=state.state_dir or default_path(cluster_name(address), os.environ),
         store_root=store_root,
@@ -331,9 +351,22 @@ def predicted_max_of(preemption: PreemptionOptions, mode: Mode, history: str | N
     return preemption.predicted_demand
 
 
-def levers_of(preemption: PreemptionOptions, mode: Mode) -> LeverSettings | None:
+def _budgets_of(preemption: PreemptionOptions) -> BudgetsFile:
+    """Return what the budgets file has; BadInput if it has budgets and no lever may lose work."""
+    from yarnctl.daemon.budget_files import BudgetsFile, read_budgets
+
+    if preemption.budgets is None:
+        return BudgetsFile()
+    found = read_budgets(preemption.budgets)
+    if found.rules and preemption.eviction != "mix":
+        rule = found.rules[0]
+        problem = f"may_lose of {rule.kind} {rule.name} requires --eviction mix"
+        raise BadInput("--budgets", problem, "add --eviction mix, or remove may_lose")
+    return found
+
+
+def levers_of(preemption: PreemptionOptions, mode: Mode, budgets_file: BudgetsFile) -> LeverSettings | None:
     """Return how levers are chosen (None: ``--eviction natjam``); BadInput names the option."""
-    from yarnctl.daemon.budget_files import read_budgets
     from yarnctl.deciding.order import LEAVE_MS, SUSPEND_MS
     from yarnctl.deciding.settings import LeverSettings
 
@@ -341,7 +374,6 @@ def levers_of(preemption: PreemptionOptions, mode: Mode) -> LeverSettings | None
         for option, value in (
             ("--may-lose", preemption.may_lose),
             ("--room-within", preemption.room_within),
-            ("--budgets", preemption.budgets),
         ):
             if value is not None:
                 raise BadInput(option, "requires --eviction mix", "add --eviction mix, or remove it")
@@ -359,7 +391,7 @@ def levers_of(preemption: PreemptionOptions, mode: Mode) -> LeverSettings | None
         leave_ms=LEAVE_MS,
         commit_ms=COMMIT_MS,
         may_lose_ratio=part_of("--may-lose", preemption.may_lose or "0%"),
-        budgets=() if preemption.budgets is None else read_budgets(preemption.budgets),
+        budgets=budgets_file.rules,
     )
 
 

@@ -1,8 +1,9 @@
 """Decide when the loop may act, and when it may only observe.
 
 Not suspending is always allowed. A guard can only block an action; withdrawing a request (Withdraw), or
-restoring a queue or a priority, is never blocked. While a guard blocks, the cluster is "unreachable" to the
-controller: it makes no new decision, and still applies facts about open orders.
+restoring a queue or a priority, is never blocked, nor DisablePreemption, which ends a block. While a guard
+blocks, the cluster is "unreachable" to the controller: it makes no new decision, and still applies facts
+about open orders.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 
 from yarnctl.deciding.model import (
     Action,
+    DisablePreemption,
     Drain,
     Grow,
     Kill,
@@ -233,7 +235,7 @@ class GuardedPort:
         if not self.enforce:
             return Withheld(Observing())
         why = self.guard.closed()[1]
-        if why is not None and not isinstance(action, Grow | Restore | Withdraw):
+        if why is not None and not isinstance(action, DisablePreemption | Grow | Restore | Withdraw):
             # A Release is retried until its time-out; after a refusal its attempt would only wait.
             # Any other action that may not be sent now does not count as a failure of its order.
             return Unknown(why) if isinstance(action, Release) else Withheld(why)

@@ -11,17 +11,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.daemon.admission.admission_controller import AdmissionController
 from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
+from yarnctl.daemon.preemption_switch import KIND as PREEMPTION
+from yarnctl.daemon.preemption_switch import PreemptionSwitch
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
 from yarnctl.daemon.waiting_log import WaitingLog, warnings
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.model import Change, Outcome, Refused, Snapshot, Withheld
+from yarnctl.deciding.model import Change, ChangeKind, Outcome, Refused, Snapshot, Withheld
 from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.queue_hold import CONTINUED
 from yarnctl.deciding.queue_names import NamedQueues, Resolved
@@ -38,6 +40,7 @@ from yarnctl.deciding.reasons.modes import (
     NotEnforcing,
     NothingInTheWay,
     Paused,
+    PreemptionOn,
     TicksDone,
 )
 from yarnctl.deciding.reasons.orders import DeadlineOrder, LeftByEarlierRun, MayNotAct, Stopping
@@ -78,7 +81,7 @@ BLIND_EVERY_MS = 60_000  # The interval of errors in the log while the cluster i
 OPEN_WHY: dict[str, ModeReason] = {"enforcing": NothingInTheWay(), "observing": NotEnforcing()}
 
 
-EXPECTED = ManagerSettling | QueuesUnread | QueuesVanished | QueueProblem
+EXPECTED = ManagerSettling | PreemptionOn | QueuesUnread | QueuesVanished | QueueProblem
 """Reasons that are logged as information: they pass soon, or another line has warned about them."""
 
 
@@ -246,9 +249,10 @@ class Loop:
     sets priorities. ``epoch``: the last ResourceManager of an earlier run.
     ``observe_soon`` polls the cluster for the view (None if the cluster does not answer); without it the view
     is not updated while no preempting application has pending requests. ``problem``: why the port's last poll
-    failed. ``left_alone``: why single tasks cannot be suspended, by attempt. ``in_place`` raises OSError if
-    the state directory was replaced. ``names`` resolves queues (None: the controller has the port's own);
-    ``adopt`` returns the controller that decides by their paths.
+    failed. ``preemption_switch`` None: YARN's own preemption is not switched. ``left_alone``: why single
+    tasks cannot be suspended, by attempt. ``in_place`` raises OSError if the state directory was replaced.
+    ``names`` resolves queues (None: the controller has the port's own); ``adopt`` returns the controller that
+    decides by their paths.
     """
 
     def __init__(
@@ -267,6 +271,7 @@ class Loop:
         problem: Callable[[], ModeReason | None] = lambda: None,
         left_alone: Callable[[], Mapping[str, EligibilityReason]] = dict,
         queue_caps: QueueCaps | None = None,
+        preemption_switch: PreemptionSwitch | None = None,
         admission: AdmissionController | None = None,
         in_place: Callable[[], None] = lambda: None,
         names: QueueNames | None = None,
@@ -302,6 +307,10 @@ class Loop:
         self._problem = problem
         self._left_alone = left_alone
         self._queue_caps = queue_caps
+        self._preemption_switch = preemption_switch
+        self._kinds: Sequence[ChangeKind] = get_args(ChangeKind)  # that are restored when it may not act
+        if preemption_switch is not None:
+            self._kinds = [kind for kind in self._kinds if kind != PREEMPTION]
         self.admission = admission
         if self.admission is not None:
             self.admission.request_queue.on_wake = self.wake
@@ -385,6 +394,8 @@ class Loop:
         self.ticks += 1
         self.tick_ms = (time.perf_counter() - began) * 1000
         self._publish()
+        if self.publisher.ungranted is not None:  # the tick's orders are sent
+            self.publisher.ungranted.read(self.publisher.view.waiting, self.publisher.view.snapshot)
         return wake_at_ms
 
     def _require_in_place(self) -> None:
@@ -454,8 +465,15 @@ class Loop:
             return
         if not restorer.leads():
             restorer.lost()
+        if self._preemption_switch is not None:
+            seen, identity = self.port.last_observation, self.port.identity
+            epoch = "" if identity is None else identity.epoch
+            may_wait = seen is None or seen.cluster == "unreachable" or self._is_demand()
+            self._preemption_switch.reconcile(
+                self._write, self.controller.now_ms, why, epoch, may_wait=may_wait
+            )
         if why is not None:
-            restorer.make_due(MayNotAct())
+            restorer.make_due(MayNotAct(), self._kinds)
             restorer.reconcile()
             return
         if not self._ranks:
@@ -526,7 +544,9 @@ class Loop:
         if self.recorder.begun:
             self._withdraw()
         if restorer is not None:
-            restorer.stop(Stopping())
+            restorer.stop(Stopping(), self._kinds)
+            if self._preemption_switch is not None and (left := self._preemption_switch.left_behind()):
+                _LOG.warning("left to a standby, or run yarnctl restore --all: %s", left)
 
     def _withdraw(self) -> None:
         step = self.controller.stop(self._clock_ms())

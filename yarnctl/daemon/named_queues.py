@@ -19,6 +19,7 @@ from yarnctl.deciding.queue_names import NamedQueues, Resolved
 from yarnctl.deciding.reasons.queue_naming import (
     AmbiguousQueue,
     BudgetOfNoPreemptableQueue,
+    EveryQueueLeftAlone,
     NoLeafQueue,
     ParentQueue,
     QueueInBothRoles,
@@ -38,13 +39,16 @@ def named_in(
 ) -> NamedQueues:
     """Return all names. ``optional``: names of queues that may be missing."""
     rules = () if settings.levers is None else settings.levers.budgets
+    ruled = [rule.name for rule in rules if rule.kind == "queue"]
+    timed = [each.queue for each in settings.hours or ()]
     return NamedQueues(
         preempting=attachment.preempting_queues,
         preemptable=attachment.preemptable_queues,
         mode=attachment.mode,
         gate=() if admitting is None else admitting.queues,
         pools=() if admitting is None else tuple(pool.queue for pool in admitting.pools),
-        budgets=tuple(rule.name for rule in rules if rule.kind == "queue"),
+        budgets=tuple(dict.fromkeys((*ruled, *timed, *attachment.left_alone_queues))),
+        left_alone=attachment.left_alone_queues,
         optional=optional,
     )
 
@@ -64,8 +68,10 @@ def with_paths(settings: Settings, named: NamedQueues, resolved: Resolved) -> Se
     return msgspec.structs.replace(
         settings,
         preempting_queues=resolved.of(named.preempting) or named.preempting,
-        preemptable_queues=resolved.of(named.preemptable) or named.preemptable,
+        preemptable_queues=resolved.preemptable(named) or named.preemptable,
         levers=levers,
+        hours=settings.hours
+        and tuple(msgspec.structs.replace(each, queue=resolved.paths[each.queue]) for each in settings.hours),
     )
 
 
@@ -110,7 +116,7 @@ def _options(names: QueueNames) -> str:
 
 def _names_in(problem: QueueProblem) -> tuple[str, ...]:
     match problem:
-        case NoLeafQueue() | QueueInBothRoles() | QueueNamedTwice():
+        case NoLeafQueue() | QueueInBothRoles() | QueueNamedTwice() | EveryQueueLeftAlone():
             return problem.names
         case AmbiguousQueue() | ParentQueue() | BudgetOfNoPreemptableQueue():
             return (problem.name,)

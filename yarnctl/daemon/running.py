@@ -21,7 +21,14 @@ import msgspec
 
 from yarnctl.attach.check.preflight import Facts
 from yarnctl.attach.connection.cluster_queues import QueueNames
-from yarnctl.attach.connection.connection import Attachment, discover_name_nodes, require_name_nodes
+from yarnctl.attach.connection.connection import (
+    Attachment,
+    discover_name_nodes,
+    name_nodes_in,
+    require_name_nodes,
+)
+from yarnctl.attach.eligibility.permission import switch_by_hand
+from yarnctl.attach.observing.activity_reader import ActivityReader
 from yarnctl.attach.port import attach, hdfs_limits
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon.admission.admission_controller import AdmissionController
@@ -36,10 +43,12 @@ from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.named_queues import admission_with_paths, named_in, resolve_at_start, with_paths
+from yarnctl.daemon.preemption_switch import PreemptionSwitch
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
 from yarnctl.daemon.view.published import LoopStatus, Publisher
+from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.deciding.admission.payments import sold_deadlines
 from yarnctl.deciding.controller import Controller, Remembered
 from yarnctl.deciding.model import Change, Snapshot
@@ -50,6 +59,8 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import Settings
 from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.hadoop.http.answers import Rejected
+from yarnctl.hadoop.http.gateway import READ_ONLY, USE_YARN_UI, service_at
 from yarnctl.hadoop.http.session import passed_ns
 from yarnctl.hadoop.lock import LOCK_PATH, LockFile
 from yarnctl.hadoop.webhdfs import WebHdfs
@@ -129,12 +140,21 @@ class HostPermission(Protocol):
     def why_nothing(self) -> ModeReason | None:
         """Return why no action may be sent now, or None."""
 
+    def preempted_queues(self) -> tuple[str, ...]:
+        """Return the preemptable leaf queues in which YARN itself may preempt, as last observed."""
+
+    def is_preemptable(self, queue: str) -> bool:
+        """Return whether a queue's applications are preemptable."""
+
 
 class QueueSettings(Protocol):
     """The part of :class:`yarnctl.attach.observing.cluster_state.Queues` that a host needs."""
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         """Return a preemptable queue's path and configured limits, or why they are unknown."""
+
+    def preemption_key(self, queue: str) -> str:
+        """Return a queue's own key of YARN's preemption ("": absent). Raises as the client does."""
 
 
 class Attached(ClusterPort, Protocol):
@@ -147,6 +167,10 @@ class Attached(ClusterPort, Protocol):
     @property
     def last_problem(self) -> ModeReason | None:
         """Why the last observation of the cluster failed; None: it succeeded."""
+
+    @property
+    def activities(self) -> ActivityReader:
+        """The reader of YARN's records of single heartbeats."""
 
     def left_alone(self) -> Mapping[str, EligibilityReason]:
         """Return attempt -> why its runner cannot suspend it."""
@@ -178,8 +202,12 @@ def with_hdfs(plan: Plan) -> Plan:
     Raises Unreachable if the ResourceManager does not answer and BadInput if it names none; a daemon
     that only observes does without.
     """
+    if service_at(plan.cluster.resource_managers[0]) == "RESOURCEMANAGER":
+        if plan.attachment.enforce:
+            raise BadInput(plan.cluster.resource_managers[0], READ_ONLY, USE_YARN_UI)
+        _LOG.warning("%s: %s", plan.cluster.resource_managers[0], READ_ONLY)
     if plan.cluster.name_nodes:
-        return plan
+        return _with_inner_names(plan) if plan.cluster.authentication == "basic" else plan
     try:
         cluster = found_hdfs(plan.cluster, required=plan.attachment.enforce)
     except YarnctlError as error:
@@ -190,9 +218,23 @@ def with_hdfs(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, cluster=cluster)
 
 
+def _with_inner_names(plan: Plan) -> Plan:
+    """Return the plan with the NameNodes' names inside the cluster, by which jobs name their HDFS."""
+    try:
+        configuration = plan.cluster.resource_manager().configuration()
+        inner = name_nodes_in(configuration, plan.cluster.resource_managers[0])
+    except YarnctlError as error:
+        _LOG.warning("cannot find the names of HDFS behind the gateway: %s", error)
+        return plan
+    known = (*plan.attachment.name_nodes, *inner)
+    return msgspec.structs.replace(
+        plan, attachment=msgspec.structs.replace(plan.attachment, name_nodes=known)
+    )
+
+
 def found_hdfs(cluster: ClusterAddress, *, required: bool) -> ClusterAddress:
     """Return the cluster with the NameNodes that the ResourceManager's configuration names."""
-    found = discover_name_nodes(cluster.resource_manager(), cluster.resource_managers[0])
+    found = discover_name_nodes(cluster, cluster.resource_manager(), cluster.resource_managers[0])
     if required:
         found = require_name_nodes(found)
     return msgspec.structs.replace(cluster, name_nodes=found)
@@ -213,7 +255,9 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
             plan.attachment, store_root=plan.store_root, instance=state.instance
         )
         names = QueueNames(named_in(attachment, plan.settings, plan.admitting, plan.optional_queues))
-        resolve_at_start(names, plan.cluster, must_undo=rebuilt is not None and rebuilt.must_undo)
+        must_undo = rebuilt is not None and rebuilt.must_undo
+        resolve_at_start(names, plan.cluster, must_undo=must_undo)
+        require_switchable(plan, names, must_undo=must_undo)
         first_asks = _first_asks(plan, names, stack) if attachment.predicted_max else None
         predicted = (lambda _: ()) if first_asks is None else first_asks.of
         port = attach(plan.cluster, attachment, clock_ms, predicted, names)
@@ -254,6 +298,7 @@ def make_loop(
         plan = _with_paths(plan, names.named, names.found)
     enforce = plan.attachment.enforce
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
+    publisher.ungranted = Ungranted(attached.activities)
     if rebuilt is not None:
         _go_on(rebuilt, attached, publisher)
     lock = _lock(plan, state) if enforce else None
@@ -298,6 +343,7 @@ def make_loop(
         problem=lambda: attached.last_problem,
         left_alone=attached.left_alone,
         queue_caps=queue_caps,
+        preemption_switch=_preemption_switch(plan, attached, guarded),
         admission=admission,
         names=names,
         adopt=adopt,
@@ -384,6 +430,34 @@ def _queue_caps(plan: Plan, attached: Attached, guarded: GuardedPort, names: Que
         enabled=plan.attachment.allow_queue_cap,
         tree=_newest_tree(names),
     )
+
+
+def _preemption_switch(plan: Plan, attached: Attached, guarded: GuardedPort) -> PreemptionSwitch | None:
+    if not plan.attachment.enforce or plan.attachment.yarn_preemption != "switch":
+        return None
+    return PreemptionSwitch(
+        attached.permission.preempted_queues,
+        attached.queue_settings.preemption_key,
+        guarded.perform,
+        attached.permission.is_preemptable,
+        attached.restorer,
+    )
+
+
+def require_switchable(plan: Plan, names: QueueNames, *, must_undo: bool) -> None:
+    """Raise BadInput, with what to do by hand, if the ResourceManager's scheduler cannot be changed.
+
+    With ``must_undo`` it is only logged, as for a ResourceManager that does not answer yet.
+    """
+    if not plan.attachment.enforce or plan.attachment.yarn_preemption != "switch":
+        return
+    try:
+        plan.cluster.resource_manager().scheduler_configuration()
+    except YarnctlError as problem:
+        if isinstance(problem, Rejected) and not must_undo:
+            remedy = switch_by_hand(sorted(names.preemptable) or plan.settings.preemptable_queues)
+            raise BadInput("--yarn-preemption switch", f"is not possible: {problem}", remedy) from None
+        _LOG.warning("cannot read whether the scheduler can be changed: %s", problem)
 
 
 def _list_changes(plan: Plan, changes: Iterable[Change]) -> None:

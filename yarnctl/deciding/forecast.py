@@ -195,17 +195,20 @@ class QueueModel:
         limit = self.user_limits.get(user, self.view.user_limit)
         return limit is not None and not fits(plus(self.user_used.get(user, NOTHING), more), limit)
 
-    def grant(self, request: SimulatedRequest, count: int = 1) -> None:
-        """Count ``count`` containers of the first pending request as granted."""
+    def grant(self, request: SimulatedRequest, count: int = 1, place: int | None = None) -> None:
+        """Count ``count`` containers of the pending request at ``place`` (None: the first) as granted."""
         size = times(request.size, count)
         self.used = plus(self.used, size)
         if self.limited:
             user = request.application.user
             self.user_used[user] = plus(self.user_used.get(user, NOTHING), size)
+        line, place = self.waiting(), self.head if place is None else place
         if request.containers > count:
-            self.waiting()[self.head] = request._replace(containers=request.containers - count)
-        else:
+            line[place] = request._replace(containers=request.containers - count)
+        elif place == self.head:
             self.head += 1
+        else:
+            del line[place]
 
 
 def serving_key(used: Resources, guaranteed_resources: Resources, queue: str) -> Key:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN, TABLE
-from yarnctl.deciding.model import Action, Grow, Restore, SetPriority, SetQueueMaximum
+from yarnctl.deciding.model import Action, DisablePreemption, Grow, Restore, SetPriority, SetQueueMaximum
 from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.records import Decision, Ranking, Step, Transition
 from yarnctl.deciding.settings import Settings
@@ -243,7 +243,7 @@ def actions_are_explained(decider: Decider, step: Step) -> str:
         elif isinstance(action, Grow):
             if action.application not in decider.ledger.regrowing.shrunk:
                 return f"{action} has no record"
-        elif isinstance(action, SetQueueMaximum | Restore):
+        elif isinstance(action, SetQueueMaximum | DisablePreemption | Restore):
             return f"{action} is not for the controller to ask for"
         elif action.order not in explained and not decider.repeats(action):
             return f"{action} has no record"

@@ -85,7 +85,8 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     ``activated`` is False while the queue's AM limit keeps its AM from being scheduled. ``runner``: its
     reduces carry the task runner and can be suspended (None: not known, its master cannot be reached);
     ``why_not``: why they cannot (None: they can, or it was not checked). ``predicted`` of its requests are
-    predicted demand (:mod:`yarnctl.deciding.foresight`). ``name`` is the job's: nothing is decided by it.
+    predicted demand (:mod:`yarnctl.deciding.foresight`). ``left_alone``: it opts out, so nothing is
+    taken. ``name`` is the job's: nothing is decided by it.
     """
 
     application: str
@@ -106,6 +107,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
     why_not: EligibilityReason | None = None
     predicted: int = 0
     name: str = ""
+    left_alone: bool = False
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -401,8 +403,15 @@ class SetQueueMaximum(msgspec.Struct, frozen=True, tag="set-queue-maximum"):
     ratio: float
 
 
-ChangeKind = Literal["queue", "priority", "bounds", "executors"]
-"""A queue's maximum, a YARN priority, the bounds of a job's workers, the number of its executors."""
+class DisablePreemption(msgspec.Struct, frozen=True, tag="disable-preemption"):
+    """Exclude a leaf queue from YARN's own preemption."""
+
+    queue: str
+
+
+ChangeKind = Literal["queue", "priority", "bounds", "executors", "preemption"]
+"""A queue's maximum, a YARN priority, the bounds of a job's workers, the number of its executors, and whether
+YARN's own preemption leaves a queue alone."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -411,6 +420,7 @@ class Change(msgspec.Struct, frozen=True):
     ``before`` and ``now`` are the value's text: of a queue a part of its parent ("0.7"), of a priority its
     number, of bounds the JSON of :class:`yarnctl.attach.orders.reversible.JobBounds`. Of executors
     ``before`` is their number, and ``now`` the names of the decisions that drained some ("y1-d3 y1-d4").
+    Of preemption the leaf's own key ``disable_preemption`` ("" before: the key was absent).
     """
 
     kind: ChangeKind
@@ -433,7 +443,7 @@ class Restore(msgspec.Struct, frozen=True, tag="restore"):
 OrderAction = Suspend | Withdraw | Release | Kill | Drain
 """What is done about one order."""
 
-Action = OrderAction | Grow | SetPriority | SetQueueMaximum | Restore
+Action = OrderAction | Grow | SetPriority | SetQueueMaximum | DisablePreemption | Restore
 
 
 class Accepted(msgspec.Struct, frozen=True, tag="accepted"):

@@ -137,7 +137,7 @@ def make_plan(
         return Plan((), ())
     views = preemptable(inputs, settings, demand.preemptable_queues)
     jobs = candidates(inputs, ledger, settings, views)
-    closed = closed_jobs(views, settings, tasks.unanswered)
+    closed = closed_jobs(views, settings, tasks.unanswered, inputs.now_ms)
     barred, free = dict(ledger.excluded), dict(demand.free)
     planned: list[Planned] = []
     missing: dict[str, None] = {}

@@ -28,6 +28,7 @@ from yarnctl.deciding.forecast import (
 )
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Snapshot
+from yarnctl.deciding.open_hours import outside_hours
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
 from yarnctl.deciding.prioritising import less_urgent, urgency
@@ -37,6 +38,7 @@ from yarnctl.deciding.reasons.demand import (
     NoQueueOverGuarantee,
     NotActivated,
     OthersFirst,
+    OutsideHours,
     TriggerReason,
     Unmet,
 )
@@ -83,12 +85,14 @@ class ClusterDemand(NamedTuple):
 
     ``refused`` are triggers without a decision, and why; ``free`` is the capacity per node that is not
     assigned; ``preemptable_queues`` is empty in deadline mode: every less urgent application counts.
+    ``fitting``: how many pending containers of all applications fit into free or expected capacity.
     """
 
     applications: tuple[ApplicationDemand, ...]
     refused: tuple[tuple[Trigger, TriggerReason], ...]
     free: Mapping[str, Resources]
     preemptable_queues: tuple[str, ...]
+    fitting: int = 0
 
 
 class DemandInput(NamedTuple):
@@ -156,7 +160,9 @@ def _modelled_demand(
     snapshot = inputs.snapshot
     coming = list(ledger.expected_room(inputs.as_of_ms))
     queues = model_queues(snapshot, coming)
-    victims = _preemptable_queues(queues, settings)
+    over = _preemptable_queues(queues, settings)
+    shut = outside_hours(settings.hours or (), over, inputs.now_ms)
+    victims = tuple(name for name in over if name not in shut)
     free = FreeCapacity(snapshot.free_by_node, coming)
     placed, tree = placed_in(snapshot, queues, free)
     stuck = _stuck(queues, settings)
@@ -173,9 +179,8 @@ def _modelled_demand(
     helped: dict[str, Helped] = {}
     if settings.mode == "queues" and not victims:
         limits = own_limits(queues, snapshot.largest_node)
-        reasons: dict[str, TriggerReason] = {
-            name: limits.get(name) or NoQueueOverGuarantee() for name in stuck
-        }
+        none_gives = _none_gives(shut)
+        reasons: dict[str, TriggerReason] = {name: limits.get(name) or none_gives for name in stuck}
     elif tree is None:
         takers = SchedulerSimulation(
             queues, victims, is_requester, allowance, snapshot.largest_node, relieved
@@ -200,7 +205,7 @@ def _modelled_demand(
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
         for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
     ]
-    return ClusterDemand(tuple(wishes), tuple(refused), left, victims)
+    return ClusterDemand(tuple(wishes), tuple(refused), left, victims, sum(placed.values()))
 
 
 def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:
@@ -210,6 +215,11 @@ def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) ->
         for name in settings.preemptable_queues
         if name in queues and over_guarantee(queues[name].view, queues[name].used, tolerance_ppm)
     )
+
+
+def _none_gives(shut: Mapping[str, OutsideHours]) -> TriggerReason:
+    """Return why no preemptable queue gives: of those outside of their hours, the first to open."""
+    return min(shut.values(), key=lambda each: (each.opens_at_ms, each.queue), default=NoQueueOverGuarantee())
 
 
 def _stuck(queues: Mapping[str, QueueModel], settings: Settings) -> dict[str, tuple[ApplicationView, int]]:
@@ -324,6 +334,8 @@ def _paper_demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Cl
         for view in snapshot.queues
         if view.queue in settings.preemptable_queues and over_guarantee(view, view.used, tolerance_ppm)
     )
+    shut = outside_hours(settings.hours or (), over, inputs.now_ms)
+    over = tuple(name for name in over if name not in shut)
     free = total_free(snapshot.free_by_node)
     for order in ledger.freed_unassigned(inputs.as_of_ms):
         free = _at_least_nothing(minus(free, times(order.request_size, order.serves)))
@@ -338,7 +350,7 @@ def _paper_demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Cl
             refused.append((trigger, snapshot.aside[view.queue]))
             continue
         if settings.mode == "queues" and not over:
-            refused.append((trigger, NoQueueOverGuarantee()))
+            refused.append((trigger, _none_gives(shut)))
             continue
         wishes.append(ApplicationDemand(view, needs, trigger))
         if settings.mode == "deadlines":
@@ -432,7 +444,7 @@ def _under_order(victim: str, leaving: Sequence[Order], ledger: Ledger) -> int:
 
 
 def closed_jobs(
-    views: Sequence[ApplicationView], settings: Settings, silent: Mapping[str, Reason]
+    views: Sequence[ApplicationView], settings: Settings, silent: Mapping[str, Reason], now_ms: int
 ) -> dict[str, Reason]:
     """Return the jobs among ``views`` that are excluded, and why; ``silent`` are unobservable."""
     closed = dict(silent)
@@ -442,6 +454,10 @@ def closed_jobs(
         closed.update(
             {view.application: "unreachable" if view.runner is None else "no-runner" for view in without}
         )
+    if settings.hours:
+        shut = outside_hours(settings.hours, {view.queue for view in views}, now_ms)
+        closed.update({view.application: "outside-hours" for view in views if view.queue in shut})
+    closed.update({view.application: "left-alone" for view in views if view.left_alone})
     return closed
 
 

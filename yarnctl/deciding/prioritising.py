@@ -97,7 +97,7 @@ def priorities(
     changes = []
     for place, view in enumerate(ordered):
         wanted = level(place, view, settings)
-        if view.priority != wanted and sent.get(view.application) != wanted:
+        if view.priority != wanted and sent.get(view.application) != wanted and not view.left_alone:
             changes.append(model.SetPriority(application=view.application, priority=wanted))
     return changes
 

@@ -152,7 +152,8 @@ class NamedQueues(NamedTuple):
     """The queues that options and files name, as they are written there.
 
     ``optional``: default names, which may be missing. ``gate`` and ``pools``
-    are those of admission, ``budgets`` those with a loss budget of their own.
+    are those of admission, ``budgets`` those that the budgets file names, ``left_alone`` those of them that
+    opt out.
     """
 
     preempting: tuple[str, ...] = ()
@@ -161,6 +162,7 @@ class NamedQueues(NamedTuple):
     gate: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
     budgets: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = ()
     optional: frozenset[str] = frozenset()
 
     def all(self) -> tuple[str, ...]:
@@ -178,6 +180,11 @@ class Resolved(NamedTuple):
     def of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the paths of these names, each once."""
         return tuple(dict.fromkeys(self.paths[name] for name in names if name in self.paths))
+
+    def preemptable(self, named: NamedQueues) -> tuple[str, ...]:
+        """Return the paths of the preemptable queues that do not opt out."""
+        out = self.of(named.left_alone)
+        return tuple(path for path in self.of(named.preemptable) if path not in out)
 
 
 def resolved(named: NamedQueues, tree: QueueTree) -> Resolved:
@@ -209,6 +216,8 @@ def _used_twice(named: NamedQueues, resolved: Resolved) -> Iterable[queue_naming
             if path in preemptable:
                 spelled = _names_of(path, (*named.preempting, *named.preemptable), resolved)
                 yield queue_naming.QueueInBothRoles(path, spelled)
+    if named.left_alone and resolved.of(named.preemptable) and not resolved.preemptable(named):
+        yield queue_naming.EveryQueueLeftAlone(named.left_alone)
     for several in (named.budgets, named.pools):
         for path, count in Counter(
             resolved.paths[name] for name in several if name in resolved.paths

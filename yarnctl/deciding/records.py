@@ -26,6 +26,7 @@ from yarnctl.deciding.model import (
     Change,
     ChangeKind,
     ContainerRequest,
+    DisablePreemption,
     Ending,
     Grow,
     ObservationRequest,
@@ -247,7 +248,16 @@ class Stopped(msgspec.Struct, frozen=True, tag="stopped"):
 
 
 ActionKind = Literal[
-    "suspend", "withdraw", "release", "kill", "drain", "grow", "set-priority", "set-queue-maximum", "restore"
+    "suspend",
+    "withdraw",
+    "release",
+    "kill",
+    "drain",
+    "grow",
+    "set-priority",
+    "set-queue-maximum",
+    "disable-preemption",
+    "restore",
 ]
 """The tags of :data:`yarnctl.deciding.model.Action`."""
 
@@ -276,10 +286,10 @@ def performed(at_ms: int, action: Action, outcome: Outcome) -> Performed:
     application = queue = ""
     if isinstance(action, SetPriority | Grow):
         application = action.application
-    elif isinstance(action, SetQueueMaximum):
+    elif isinstance(action, SetQueueMaximum | DisablePreemption):
         queue = action.queue
     elif isinstance(action, Restore):
-        is_queue = action.change.kind == "queue"
+        is_queue = action.change.kind in ("queue", "preemption")
         application, queue = ("", action.change.target) if is_queue else (action.change.target, "")
     return Performed(
         at_ms=at_ms,

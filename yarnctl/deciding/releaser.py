@@ -40,6 +40,8 @@ Reason = Literal[
     "not-in-time",
     "killed-lately",
     "executor-stays",
+    "left-alone",
+    "outside-hours",
 ]
 """Why a task or job was not chosen; "": it is eligible. ``REASONS`` has the sentences."""
 
@@ -71,8 +73,12 @@ REASONS: dict[str, str] = {
         "the application keeps its minimum, other executors or workers are leaving, or the length of its"
         " tasks is unknown"
     ),
+    "left-alone": "the job's tag, user or queue opts out",
+    "outside-hours": "containers of its queue may not be taken at this hour",
 }
-"""What people read. The texts of ``no-runner`` to ``not-observed`` are about jobs, the others about tasks."""
+"""What people read. The texts of ``no-runner`` to ``not-observed``, and the last two, are about jobs,
+the others about tasks.
+"""
 
 REMEDIES: dict[str, str] = {
     "map": "run the daemon with --eviction mix and --may-lose",
@@ -96,6 +102,7 @@ REMEDIES: dict[str, str] = {
     "not-in-time": "raise --room-within",
     "killed-lately": "wait until the window of the budget has passed",
     "executor-stays": "wait, or lower the application's minimum",
+    "outside-hours": "wait, or change hours of the queue in --budgets",
 }
 """What a person can do about tasks that were not chosen; a code that is missing has no remedy."""
 

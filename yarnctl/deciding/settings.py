@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from yarnctl.deciding.open_hours import WEEK_MINUTES, OpenHours
 from yarnctl.errors import BadInput
 
 TEN_YEARS_MS = 10 * 366 * 24 * 3_600_000
@@ -64,6 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     * ``rest_ms``: how long an attempt with a withdrawn order is excluded. ``task_tries_max``: an attempt that
       did not stop after that many orders is excluded for good.
     * ``levers``: choose the cheapest mix of levers instead of suspensions by the two policies.
+    * ``hours``: when containers of single queues may be taken; of the others always.
     * ``deadlines`` "sold": deadlines of paid, admitted applications count, and tags in YARN do not.
     """
 
@@ -100,6 +102,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rest_ms: int = 12_000
     levers: LeverSettings | None = None
     deadlines: Literal["sold"] | None = None
+    hours: tuple[OpenHours, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 DEFAULT = Settings()
@@ -125,6 +128,8 @@ PROFILES = {"default": DEFAULT, "paper": PAPER}
 def validate(settings: Settings) -> None:
     """Raise BadInput, naming the field, for a number that cannot be computed with."""
     _require_numbers(settings)
+    for hours in settings.hours or ():
+        _require_hours(hours)
     if settings.levers is not None:
         _require_numbers(settings.levers)
         for name in ("may_lose_ratio", "may_refetch_ratio"):
@@ -139,6 +144,14 @@ def validate(settings: Settings) -> None:
                 raise BadInput(f"{rule.kind} {rule.name}", f"window {rule.window_ms} ms is out of range")
         if settings.eviction != "suspend":
             raise BadInput("levers", f"eviction {settings.eviction} chooses no levers", "use one of both")
+
+
+def _require_hours(hours: OpenHours) -> None:
+    if not (hours.windows and hours.offsets):
+        raise BadInput(f"hours of queue {hours.queue}", "the windows or the offsets are missing", "use both")
+    for first, length in hours.windows:
+        if not (0 <= first < WEEK_MINUTES and 1 <= length <= WEEK_MINUTES):
+            raise BadInput(f"hours of queue {hours.queue}", f"{first}, {length} is out of range")
 
 
 def _require_numbers(settings: Settings | LeverSettings) -> None:

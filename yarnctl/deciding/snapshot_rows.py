@@ -64,6 +64,7 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults
     deadline_at_ms: int | None = None
     progress_ratio: float = 0.0
     name: str = ""
+    left_alone: bool = False
 
     def view(self, earlier_view: ApplicationView | None) -> ApplicationView:
         """Return the application as a step reads it; ``earlier_view``: that of the row before."""
@@ -133,6 +134,7 @@ class Columns:
             0 if self._queues else view.priority,
             view.deadline_at_ms if self._deadline else None,
             view.progress_ratio if self._progress else 0.0,
+            left_alone=view.left_alone,
         )
 
 

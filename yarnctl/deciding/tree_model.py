@@ -10,6 +10,7 @@ Source: docs/facts/hadoop.md, section 5, tried on a ResourceManager 3.4.2. Rules
   application's own reservation is not held against it. What the leaf had as headroom is *blocked*: its
   siblings that come later have that much less (``ResourceLimits.addBlockedHeadroom``), and so on upward.
 * A request within the headroom that fits on no node reserves one node, and its application is passed over.
+* A reservation on a known node is filled there first, whatever the shares and limits have become.
 """
 
 from __future__ import annotations
@@ -154,6 +155,7 @@ class QueueTreeModel:
 
     def __init__(self, snapshot: Snapshot, queues: Mapping[str, QueueModel]) -> None:
         self.reserved: dict[str, Resources] = dict(snapshot.reserved)
+        self._reserved_nodes = sorted(snapshot.reserved_by_node.items())
         self.held: dict[str, str] = {}
         self.largest_node = snapshot.largest_node
         self.leaves: dict[str, QueueNode] = {}
@@ -218,12 +220,15 @@ class QueueTreeModel:
         mine = held[0] // request.size[0] if request.size[0] > 0 else 0
         return mine < request.containers and queue.binding(request.size) is None
 
-    def grant(self, queue: QueueNode, request: SimulatedRequest) -> None:
-        """Count one container as granted; it takes the place of a reservation of its application."""
+    def grant(self, queue: QueueNode, request: SimulatedRequest, place: int | None = None) -> None:
+        """Count one container as granted; it takes the place of a reservation of its application.
+
+        ``place``: the request's place in its leaf (None: the first).
+        """
         assert queue.model is not None
         name, size = request.application.application, request.size
         own_resources = self.reserved.get(name)
-        queue.model.grant(request)
+        queue.model.grant(request, place=place)
         if queue.fair:
             self._used_mib[name] += size.memory_mib
             queue.model.reorder(self._used_mib)
@@ -239,6 +244,9 @@ class QueueTreeModel:
         placed: dict[str, int] = {}
         if not free.free:
             return placed
+        for node, name in self._reserved_nodes:
+            if node in free.free and self._fill(node, name, free):
+                placed[name] = placed.get(name, 0) + 1
         stuck: dict[str, list[SimulatedRequest]] = {
             queue.path: []
             for queue in self.leaves.values()
@@ -277,6 +285,24 @@ class QueueTreeModel:
             else:
                 self.close(queue)
         return None
+
+    def _fill(self, node: str, application: str, free: FreeCapacity) -> bool:
+        """Fill an application's reservation on a node if what is free there is enough."""
+        reserved_resources = self.reserved.get(application, NOTHING)
+        for queue in self.leaves.values():
+            model = queue.model
+            assert model is not None
+            line = model.waiting() if any(view.application == application for view in model.pending) else []
+            for place, request in enumerate(line):
+                size = request.size
+                if request.application.application != application or not fits(size, reserved_resources):
+                    continue
+                if not fits(size, free.free[node]):
+                    return False
+                free.free[node] = minus(free.free[node], size)
+                self.grant(queue, request, place)
+                return True
+        return False
 
     def _placeable(
         self, queue: QueueNode, free: FreeCapacity, stuck: list[SimulatedRequest], passed: set[str]

@@ -37,7 +37,7 @@ class Cause(NamedTuple):
     """``tasks`` tasks of one application that were not chosen, and why.
 
     ``kind`` "task": the application's tasks were not observed. ``why_not``: why none of its tasks can be
-    suspended, for ``why`` "no-runner".
+    suspended, for ``why`` "no-runner" and "left-alone".
     """
 
     application: str
@@ -57,7 +57,8 @@ class WaitingVerdict:
 
     ``found`` "placed": all its requests fit into free or expected capacity. "ordered": orders were made.
     "awaited": tasks end by themselves in time. "in-flight": too many orders are open. Else: the reason why
-    there is no order; ``planned`` is its case, if tasks were compared.
+    there is no order; ``planned`` is its case, if tasks were compared. ``fitting``: how many containers of
+    all applications fit, for "placed".
     """
 
     def __init__(
@@ -66,10 +67,12 @@ class WaitingVerdict:
         snapshot: Snapshot,
         settings: Settings,
         planned: Planned | None = None,
+        fitting: int = 0,
     ) -> None:
         self.found = found
         self.snapshot = snapshot
         self.planned = planned
+        self.fitting = fitting
         self._settings = settings
 
     @cached_property
@@ -83,7 +86,7 @@ class WaitingVerdict:
         causes = []
         for (name, kind, code), tasks in counts.items():
             view = views[name]
-            why_not = view.why_not if code == "no-runner" else None
+            why_not = view.why_not if code in ("no-runner", "left-alone") else None
             causes.append(Cause(name, view.name, kind, tasks, code, why_not))
         return tuple(sorted(causes, key=lambda each: (-each.tasks, each.application, each.kind, each.why)))
 
@@ -151,7 +154,7 @@ def verdicts_of(
         elif name in refused:
             found[name] = WaitingVerdict(refused[name], snapshot, settings)
         elif name in known:
-            found[name] = WaitingVerdict("placed", snapshot, settings)
+            found[name] = WaitingVerdict("placed", snapshot, settings, fitting=demand.fitting)
     return found
 
 

@@ -42,7 +42,7 @@ def approved(transport: Transport, application: str) -> dict[str, str]:
         raise BadInput(
             f"id {application[:60]!r}", "not an application id", "use the form application_<time>_<number>"
         )
-    if transport.identity.method != "kerberos":
+    if transport.identity.method == "simple":
         return {}
     transport.keep_cookie(f"checked_{application}", "true", f"/proxy/{application}")
     return {"proxyapproved": "true"}  # else the proxy warns all but the owner

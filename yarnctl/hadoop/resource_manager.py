@@ -29,11 +29,13 @@ from yarnctl.hadoop.http.answers import (
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.decoders import OneDecoder
+from yarnctl.hadoop.wire.node_activities import ACTIVITIES, NodeActivities
 
 ROOT = "/ws/v1/cluster"
 CAPACITY = "yarn.scheduler.capacity."
 QUEUE_SHARE = (("capacity", ""), ("maximum-capacity", "100"))
 """A queue's keys below :data:`CAPACITY`, with their defaults ("": the key must be set)."""
+DISABLE = "disable_preemption"
 Signal = Literal["OUTPUT_THREAD_DUMP", "GRACEFUL_SHUTDOWN", "FORCEFUL_SHUTDOWN"]
 UNFINISHED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -115,7 +117,7 @@ class ResourceManager:
                 kind = self._to.read(f"{ROOT}/scheduler", yarn.SCHEDULER_KIND).kind
             except YarnctlError:
                 raise problem from None
-            if kind == "capacityScheduler":
+            if kind in ("", "capacityScheduler"):
                 raise
             said = f"{kind[:1].upper()}{kind[1:60]} is not supported"
             where = self._to.pinned or self._to.addresses[0]
@@ -209,6 +211,13 @@ class ResourceManager:
         )  # [memory-mb (unit=Mi), vcores], or without brackets
         return tuple(name for row in rows if (name := row.partition("(")[0].strip()))
 
+    def activities(self, node: str) -> NodeActivities:
+        """Return the last record of a node's heartbeat, and have its next one recorded (facts, section 5.1).
+
+        A node that is not recorded yet has no instant. Raises Missing or BadAnswer before 3.3.0.
+        """
+        return self._to.read(f"{ROOT}/scheduler/activities", ACTIVITIES, {"nodeId": node})
+
     # --- changing -----------------------------------------------------------------------------
 
     def signal(self, container: str, signal: Signal) -> None:
@@ -281,6 +290,14 @@ class ResourceManager:
     def set_queue_maximum(self, path: str, ratio: float) -> None:
         """Set a queue's maximum, as a part of its parent; Rejected where that cannot be changed."""
         self.set_scheduler({path: {QUEUE_SHARE[1][0]: f"{ratio * 100:.10g}"}})
+
+    def preemption_key(self, path: str) -> str:
+        """Return a queue's own ``disable_preemption`` ("": absent); Rejected where it is fixed."""
+        return self.scheduler_configuration().get(f"{CAPACITY}{path}.{DISABLE}", "").strip().lower()
+
+    def set_preemption_key(self, path: str, value: str) -> None:
+        """Set a queue's own ``disable_preemption``; "" takes the key away. Rejected where it is fixed."""
+        self.set_scheduler({path: {DISABLE: value}})
 
     def _put(self, path: str, body: Mapping[str, Any], decoder: OneDecoder[Any], field: str) -> Any:
         answer = _done(self._to.change("PUT", path, msgspec.json.encode(body)))

@@ -35,7 +35,7 @@ from yarnctl.hadoop.http.answers import (
     is_safe_mode,
     safe_mode,
 )
-from yarnctl.hadoop.http.auth import Delegation, Identity
+from yarnctl.hadoop.http.auth import Delegation, Identity, session_auth
 from yarnctl.hadoop.http.session import CallLimits, no_answer, open_session
 from yarnctl.hadoop.http.transport import FAULT_WORDS, Transport, unreached
 from yarnctl.hadoop.wire.decoders import OneDecoder
@@ -110,14 +110,15 @@ class WebHdfs:
     ) -> None:
         self._to = Transport(addresses, identity, limits, daemon="NameNode", ca_file=ca_file)
         self._bulk = bulk_limits or CallLimits(answer_ms=600_000, answer_bytes=64 << 30, retries=1)
-        secure = self._to.identity.method == "kerberos"
-        over_http = self._to.identity.token_over_http
-        signed = Delegation(self._token, over_http=over_http) if secure else None
+        method, over_http = self._to.identity.method, self._to.identity.token_over_http
+        signed = session_auth(self._to.identity) if method == "basic" else None
+        if method == "kerberos":
+            signed = Delegation(self._token, over_http=over_http)
         session = open_session(self._bulk, signed, ca_file, follow=True)
         session.headers["Accept-Encoding"] = "identity"
         joined = ";".join(self._to.addresses)
         user = self._to.identity.user
-        if user and not secure:
+        if user and method == "simple":
             self._package = hdfs.InsecureClient(joined, user=user, session=session, timeout=self._bulk.pair())
         else:
             self._package = hdfs.Client(joined, session=session, timeout=self._bulk.pair())

@@ -50,8 +50,10 @@ class OpenChanges:
         if isinstance(record, records.Restored) and (record.kind, record.target) not in self.open:
             return f"the change of {record.kind} of {record.target} has ended, and no record says it was made"
         if isinstance(record, records.Performed) and record.queue and not record.back:
-            known = ("queue", record.queue) in self.open
-            return "" if known else f"the maximum of {record.queue} was set, and no record says so"
+            is_maximum = record.action == "set-queue-maximum"
+            known = ("queue" if is_maximum else "preemption", record.queue) in self.open
+            setting = "maximum" if is_maximum else "disable_preemption"
+            return "" if known else f"the {setting} of {record.queue} was set, and no record says so"
         return ""
 
 

@@ -134,6 +134,9 @@ def _require_values(change: Change) -> None:
         case "priority":
             int(change.before)
             int(change.now)
+        case "preemption":
+            if (change.before, change.now) not in (("", "true"), ("false", "true")):
+                raise ValueError(f"{change.before!r} to {change.now!r} switches no preemption off")
         case "executors":
             if int(change.before) < 1 or not change.now.split():
                 raise ValueError(f"{change.before} executors, decisions {change.now!r}")
@@ -151,6 +154,8 @@ def command_for(change: Change) -> str:
     if change.kind == "queue":
         percent = float(change.before) * 100
         return f"yarn schedulerconf -update {change.target}:maximum-capacity={percent:.10g}"
+    if change.kind == "preemption":  # no value: the key is taken away
+        return f"yarn schedulerconf -update {change.target}:disable_preemption={change.before}"
     if change.kind == "priority":  # in two steps: see ApplicationPriority
         steps = (neighbour(change), int(change.before))
         return " && ".join(
@@ -173,6 +178,8 @@ def described(change: Change) -> str:
             return f"the maximum of {change.target} from {before:g} % to {now:g} %"
         case "priority":
             return f"the priority of {change.target} from {change.before} to {change.now}"
+        case "preemption":
+            return f"disable_preemption of {change.target} from {change.before or 'absent'} to {change.now}"
         case "bounds":
             return f"the bounds of the Flink job of {change.target}"
         case "executors":

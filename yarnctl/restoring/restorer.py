@@ -202,10 +202,13 @@ class Restorer:
         self._watch(now_ms)
         self._tidy()
 
-    def stop(self, why: ChangeReason) -> None:
-        """Request once that everything is restored, and read it back; the records name what remains."""
-        self.make_due(why)
-        for one in list(self.open.values()):
+    def stop(self, why: ChangeReason, kinds: Iterable[ChangeKind] | None = None) -> None:
+        """Request once that these kinds (None: all) are restored, and read it back.
+
+        The records in HDFS name what remains.
+        """
+        self.make_due(why, kinds)
+        for one in [each for each in self.open.values() if each.why is not None]:
             if isinstance(self.attempt(one), Accepted) and one.change.key in self.open:
                 self.attempt(one)
         self._again_at_ms = 0
@@ -316,17 +319,18 @@ class Restorer:
             return
         self._watch_at_ms = now_ms + WATCH_EVERY_MS
         for change in [each for key, each in self._ended.items() if key not in self.open]:
-            if change.kind != "executors" and self._state(change) == "now":
+            if change.kind != "executors" and self.state(change) == "now":
                 _LOG.warning("%s was changed again by a late request", described(change))
                 if not self.record((change,), LeftByEarlierRun()):
                     self.open[change.key].why = LeftByEarlierRun()
         for one in self.open.values():
             change = one.change
-            if one.why is None and change.kind != "executors" and self._state(change) == "before":
+            if one.why is None and change.kind != "executors" and self.state(change) == "before":
                 _LOG.warning("%s was restored by a late request", described(change))
                 self._perform(Restore(Change(change.kind, change.target, change.now, change.before)))
 
-    def _state(self, change: Change) -> str:
+    def state(self, change: Change) -> str:
+        """Return how a setting reads, as :class:`Reading` has it."""
         try:
             return self._settings[change.kind].read(change).state
         except YarnctlError:

@@ -277,11 +277,14 @@ class LiveResourceManager:
             return known
         number = self.register.number_of(submission.application)
         scheduler = self.actor.scheduler
-        queue = scheduler.queues.get(leaf_of(submission.queue, scheduler.queues) or "")
-        if queue is not None and isinstance(scheduler, TreeScheduler) and scheduler.nodes[queue.name].stopped:
+        path = leaf_of(submission.queue, scheduler.queues)
+        if path is None and "." in submission.queue:  # its parent may create it
+            path = submission.queue.removeprefix("root.")
+        queue = None if path is None else scheduler.leaf_for(path)
+        if path is not None and isinstance(scheduler, TreeScheduler) and scheduler.is_stopped(path):
             raise RequestRefused(
                 f"Application {submission.application} submitted by user {submission.user}"
-                f" to a queue that is STOPPED: root.{queue.name}"
+                f" to a queue that is STOPPED: root.{path}"
             )
         if queue is None:
             raise RequestRefused(

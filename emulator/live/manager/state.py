@@ -12,12 +12,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from emulator.cluster.entities import Application, Container, Node
+from emulator.cluster.entities import Application, Container, Node, TreeLeafConfig
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import MessageHost as ActorHost
 from emulator.cluster.resource_manager import ResourceManager
 from emulator.live.manager.manager_settings import ManagerSettings
 from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
+from emulator.scenario.scheduler_file import SchedulerFile
 from yarnctl.units import Resources
 
 AppState = Literal["ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED"]
@@ -235,6 +237,9 @@ class ManagerState:
         self.settings = settings
         self.epoch = epoch
         self.actor = ResourceManager(settings.queues, host, settings.parents)
+        if isinstance(self.actor.scheduler, TreeScheduler) and settings.keys:
+            leaves = tuple(each for each in settings.queues if isinstance(each, TreeLeafConfig))
+            self.actor.scheduler.source = SchedulerFile(leaves, settings.parents, settings.keys)
         self.register = Register(epoch, settings.finished_kept)
         self.nodes: dict[str, NodeRecord] = {}
         self.lost: dict[str, NodeRecord] = {}

@@ -55,8 +55,8 @@ def settings_of(options: Options) -> ManagerSettings:
         timing = msgspec.structs.replace(timing, node_expiry_ms=options.node_expiry_ms)
     settings = ManagerSettings(queues=queues, timing=timing, seed=options.seed)
     if options.scheduler_xml is not None:
-        leaves, parents, keys = read_scheduler_file(options.scheduler_xml)
-        settings = msgspec.structs.replace(settings, queues=leaves, parents=parents, keys=keys)
+        file = read_scheduler_file(options.scheduler_xml)
+        settings = msgspec.structs.replace(settings, queues=file.leaves, parents=file.parents, keys=file.keys)
     if options.am_expiry_ms is not None:
         settings = msgspec.structs.replace(settings, am_expiry_ms=options.am_expiry_ms)
     return settings

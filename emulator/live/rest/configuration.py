@@ -15,13 +15,13 @@ from xml.sax.saxutils import escape
 
 import msgspec
 
-from emulator.cluster.entities import ParentConfig, QueueConfig
+from emulator.cluster.entities import QueueConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.rest.dialect import CONSTANT_FIELDS
 from emulator.live.wire.hadoop_request import bad
 from emulator.live.wire.web import HttpProblem, Reply, WebRequest, json_reply
-from emulator.scenario.scheduler_file import queues_of_keys
+from emulator.scenario.scheduler_file import SchedulerFile, queues_of_keys
 from yarnctl.errors import BadInput
 
 
@@ -158,20 +158,17 @@ class SchedulerConfiguration:
             if not value:
                 del keys[whole]
         try:
-            found = queues_of_keys("scheduler-conf", keys)
+            source = scheduler.source
+            created = source.on_demand if isinstance(source, SchedulerFile) else ()
+            found = queues_of_keys("scheduler-conf", keys, None, created)
         except BadInput as error:
             raise bad(str(error)) from None
-        configs = dict[str, ParentConfig | QueueConfig]()
-        configs |= {each.name: each for each in found.parents} | {each.name: each for each in found.leaves}
-        if list(configs) != list(scheduler.nodes):
-            raise bad("the emulator does not add, remove or reorder queues while it runs")
+        parents, leaves = {each.name for each in found.parents}, {each.name for each in found.leaves}
+        if parents | leaves != set(scheduler.nodes) or leaves != set(scheduler.queues):
+            raise bad("the emulator adds and removes no queues while it runs, except on demand")
         self._manager.now_ms()
-        for name, node in scheduler.nodes.items():
-            node.config = configs[name]
-        for leaf in found.leaves:
-            scheduler.queues[leaf.name].config = leaf
+        scheduler.take(found)
         self.keys = keys
-        scheduler.resize(*self._manager.actor.total)
         self._count_users()
 
     def _count_users(self) -> None:

@@ -26,6 +26,7 @@ PARENT = (
 )  # fmt: skip
 """Constant fields of a leaf that a parent shows as well."""
 
+USES = ("used", "reserved", "pending", "amUsed", "amLimit", "userAmLimit")
 SUMS = ("numApplications", "allocatedContainers", "reservedContainers", "pendingContainers")
 
 
@@ -37,21 +38,22 @@ def root_fields(scheduler: TreeScheduler, total: Resources, leaf_rows: Mapping[s
         "usedCapacity": row["absoluteUsedCapacity"],
         "orderingPolicyInfo": _order(root),
         "capacities": row["capacities"],
-        "queues": {"queue": _rows(scheduler, root, total, leaf_rows)},
+        "autoCreationEligibility": _eligibility(root),
+        "queues": _list(_rows(root, total, leaf_rows)),
     }
 
 
-def _rows(
-    scheduler: TreeScheduler, parent_queue: TreeQueue, total: Resources, leaf_rows: Mapping[str, Row]
-) -> list[Row]:
+def _list(rows: list[Row]) -> Row:
+    return {"queue": rows} if rows else {}
+
+
+def _rows(parent_queue: TreeQueue, total: Resources, leaf_rows: Mapping[str, Row]) -> list[Row]:
     rows = []
-    for queue in scheduler.nodes.values():
-        if queue.above is not parent_queue:
-            continue
+    for queue in parent_queue.below:
         if queue.leaf is not None:
             rows.append(_leaf(queue, total, leaf_rows[queue.path]))
             continue
-        below = _rows(scheduler, queue, total, leaf_rows)
+        below = _rows(queue, total, leaf_rows)
         rows.append(_parent(queue, total, below))
     return rows
 
@@ -60,27 +62,36 @@ def _leaf(queue: TreeQueue, total: Resources, own_row: Row) -> Row:
     row = own_row | _fields(queue, total)
     row["resources"]["resourceUsagesByPartition"][0]["used"] = row["resourcesUsed"]
     row["orderingPolicyInfo"] = "fair" if queue.fair else "fifo"
-    return row
+    return row | _draining(row)
 
 
 def _parent(queue: TreeQueue, total: Resources, below: list[Row]) -> Row:
     constant = CONSTANT_FIELDS["schedulerLeaf"]
-    usage = below[0]["resources"]["resourceUsagesByPartition"][0]
-    kinds = [kind for kind in usage if kind != "partitionName"]
     sums = {
-        kind: _sum([row["resources"]["resourceUsagesByPartition"][0][kind] for row in below])
-        for kind in kinds
+        kind: _sum([row["resources"]["resourceUsagesByPartition"][0][kind] for row in below]) for kind in USES
     }
     row = {key: constant[key] for key in PARENT} | _fields(queue, total)
     row |= {key: sum(each[key] for each in below) for key in SUMS}
-    return row | {
+    return row | _draining(row) | {
         "queueType": "parent",
+        "autoCreationEligibility": _eligibility(queue),
         "orderingPolicyInfo": _order(queue),
         "resources": {
             "resourceUsagesByPartition": [{"partitionName": ""} | sums | {"used": row["resourcesUsed"]}]
         },
-        "queues": {"queue": below},
-    }
+        "queues": _list(below),
+    }  # fmt: skip
+
+
+def _eligibility(queue: TreeQueue) -> str:
+    """Return whether a parent creates queues; those created below one do so, too."""
+    assert isinstance(queue.config, ParentConfig)
+    return "flexible" if queue.config.depth_on_demand or queue.config.on_demand else "off"
+
+
+def _draining(row: Row) -> Row:
+    """Return the state of a stopped queue whose applications still run."""
+    return {"state": "DRAINING"} if row["state"] == "STOPPED" and row["numApplications"] else {}
 
 
 def _sum(vectors: list[Row]) -> Row:
@@ -95,11 +106,10 @@ def _order(queue: TreeQueue) -> str:
 def _fields(queue: TreeQueue, total: Resources) -> Row:
     """Return the fields that parents and leaves share."""
     config, above = queue.config, queue.above
-    outer_share, outer_most = (
-        (1.0, 1.0) if above is None else (above.config.capacity_ratio, above.config.maximum_ratio)
-    )
-    capacity = _percent(config.capacity_ratio, outer_share)
-    most = _percent(config.maximum_ratio, outer_most)
+    outer_share, outer_most = (1.0, 1.0) if above is None else above.shares()
+    share, share_most = queue.shares()
+    capacity = _percent(share, outer_share)
+    most = _percent(share_most, outer_most)
     used = vector(queue.used_mib, queue.used_vcores)
     guaranteed, maximum = vector(*queue.guaranteed), vector(*queue.maximum)
     of_total = max(
@@ -114,9 +124,9 @@ def _fields(queue: TreeQueue, total: Resources) -> Row:
         "capacity": capacity,
         "usedCapacity": round(100 * queue.ratio(), 3) if any(queue.guaranteed) else 0.0,
         "maxCapacity": most,
-        "absoluteCapacity": _percent(config.capacity_ratio, 1.0),
+        "absoluteCapacity": _percent(share, 1.0),
         "absoluteUsedCapacity": round(100 * of_total, 3),
-        "absoluteMaxCapacity": _percent(config.maximum_ratio, 1.0),
+        "absoluteMaxCapacity": _percent(share_most, 1.0),
     }
     text = f"{capacity:.1f}%"
     am_ratio = config.am_ratio if isinstance(config, TreeLeafConfig) else 0.0
@@ -131,6 +141,9 @@ def _fields(queue: TreeQueue, total: Resources) -> Row:
         "effectiveMinResource": guaranteed,
         "effectiveMaxResource": maximum,
     }  # fmt: skip
+    if isinstance(config, ParentConfig | TreeLeafConfig):
+        kind, own = _kind(config, capacity)
+        shares, row = shares | kind, row | own
     return shares | {
         "queuePath": queue.path,
         "queueName": queue.path.rpartition(".")[2],
@@ -141,6 +154,21 @@ def _fields(queue: TreeQueue, total: Resources) -> Row:
         "maxEffectiveCapacity": maximum,
         "queuePriority": queue.priority,
     }
+
+
+def _kind(config: ParentConfig | TreeLeafConfig, capacity: float) -> tuple[Row, Row]:
+    """Return the fields of a queue with a weight, with resources or on demand, and those of its partition."""
+    kind: Row = {"creationMethod": "dynamicFlexible"} if config.on_demand else {}
+    own: Row = {}
+    if config.weight is not None:
+        own = {"weight": config.weight, "normalizedWeight": round(capacity / 100, 6)}
+        kind |= own | {"mode": "weight"}
+    if config.absolute is not None:
+        own = {"configuredMinResource": vector(*config.absolute)}
+        if config.absolute_maximum is not None:
+            own["configuredMaxResource"] = vector(*config.absolute_maximum)
+        kind |= {"mode": "absolute", "isAbsoluteResource": True}
+    return kind, own
 
 
 def _percent(part: float, whole: float) -> float:

@@ -13,6 +13,7 @@ from html import escape
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import FINAL, AppRecord, AttemptRecord
 from emulator.live.rest import cluster_info, configuration, scheduler_tree
+from emulator.live.rest.activities import Activities
 from emulator.live.rest.applications import Rows
 from emulator.live.rest.changes import Changes, new_application, submit
 from emulator.live.rest.dialect import JSON_KIND, Dialect, Version
@@ -143,6 +144,7 @@ class ManagerSite:
         self.web = Web()
         self.web.no = self.dialect.no
         self._rows = Rows(manager, self.dialect, self.url)
+        self._recorded = Activities(manager)
         self._changes = Changes(manager, self.dialect, self.url)
         self._conf = configuration.DaemonConfiguration(
             manager, self.scheduler_conf, self.url, name_node or self.url, conf or {}
@@ -169,6 +171,7 @@ class ManagerSite:
         add("GET", f"{ROOT}/userinfo", self._userinfo)
         add("GET", f"{ROOT}/metrics", self._metrics)
         add("GET", f"{ROOT}/scheduler", self._scheduler)
+        add("GET", f"{ROOT}/scheduler/activities", self._activities)
         add("GET", f"{ROOT}/scheduler-overview", self._overview)
         add("GET", f"{ROOT}/nodes", self._nodes)
         add("GET", f"{ROOT}/nodes/{{node}}", self._node)
@@ -238,6 +241,10 @@ class ManagerSite:
         self.manager.now_ms()
         told = {"schedulerInfo": scheduler_tree.scheduler(self.manager, self.scheduler_conf)}
         return self.dialect.natural("scheduler", told)
+
+    def _activities(self, request: WebRequest) -> Reply:
+        self.manager.now_ms()
+        return self.dialect.natural("activities", self._recorded.answer(request.query.get("nodeId", "")))
 
     def _overview(self, _: WebRequest) -> Reply:
         self.manager.now_ms()

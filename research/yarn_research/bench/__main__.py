@@ -30,6 +30,7 @@ from yarn_research.bench.live_size import live_size
 from yarn_research.bench.market import market_curve
 from yarn_research.bench.row import Row
 from yarn_research.bench.runner_overhead import runner_overhead
+from yarn_research.bench.scale import SMALL, scale_row
 from yarn_research.bench.start import help_row
 
 
@@ -47,6 +48,7 @@ BENCHES: dict[str, Bench] = {
     "tick": Bench(tick.tick_row, partial(tick.tick_row, tick.SMALL)),
     "tick-mix": Bench(tick_mix.tick_mix_row, partial(tick_mix.tick_mix_row, tick.SMALL)),
     "http-tick": Bench(http_tick_row, partial(http_tick_row, repeats=1)),
+    "scale": Bench(scale_row, partial(scale_row, SMALL, repeats=1)),
     "heartbeats": Bench(heartbeats_row, partial(heartbeats_row, count=1_000, rounds=1)),
     "live-size": Bench(live_size, partial(live_size, count=200, seconds=2.0)),
     "runner-overhead": Bench(runner_overhead, partial(runner_overhead, mb=10, pairs=1)),

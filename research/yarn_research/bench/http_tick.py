@@ -17,6 +17,7 @@ import asyncio
 import json
 import multiprocessing
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,9 +159,13 @@ def _attempt(ids: str, at: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def serve(ready: Any) -> None:
+def serve(
+    ready: Any,
+    static_answers: Callable[[], dict[str, bytes]] = _static,
+    apps_answers: Callable[[], tuple[bytes, bytes]] = _apps,
+) -> None:
     """Serve the cluster until killed; a process of its own, so that it is nobody's processor time."""
-    static, apps, turn = _static(), _apps(), [0]
+    static, apps, turn = static_answers(), apps_answers(), [0]
 
     def body_of(path: str) -> bytes:
         if path == f"{ROOT}/apps":
@@ -189,9 +194,11 @@ def serve(ready: Any) -> None:
 # --- ours ---------------------------------------------------------------------------------------
 
 
-def ours(port: AttachedPort) -> list[str]:
+def ours(
+    port: AttachedPort, preempting_queue: str = "root.production", preemptable_queue: str = "root.research"
+) -> list[str]:
     """Look, decide, look at the victims, decide: the attempts that are to stop, in the order of leaving."""
-    paths = {"preempting_queues": ("root.production",), "preemptable_queues": ("root.research",)}
+    paths = {"preempting_queues": (preempting_queue,), "preemptable_queues": (preemptable_queue,)}
     controller = Controller(msgspec.structs.replace(RULES, **paths))
     seen = port.observe(controller.to_observe)
     step = controller.step(seen)

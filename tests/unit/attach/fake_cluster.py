@@ -133,6 +133,7 @@ class FakeCluster:
         self.changes: list[str] = []
         self.granted_at_ms: dict[str, int] = {}
         self.groups_read: dict[str, int] = {}
+        self.activities: Callable[[dict[str, str]], dict] | None = None
         self.broken: list[tuple[str, Reply]] = []
         self.on_kill: Callable[[str], None] = self.killed
         self.drivers: dict[str, Callable[[str, Mapping[str, str]], Reply | None]] = {}
@@ -312,6 +313,8 @@ class FakeCluster:
             return _json({"properties": rows})
         if heard.path.startswith("/proxy/"):
             return self._master(heard)
+        if self.activities is not None and heard.path.endswith("/scheduler/activities"):
+            return _json(self.activities(dict(heard.query)))
         return self._cluster(heard.path.removeprefix(ROOT))
 
     def _change(self, heard: Heard) -> Reply:

@@ -250,7 +250,7 @@ def test_a_master_that_cannot_be_reached_is_no_job_without_a_runner() -> None:
             f"the application master cannot be reached at http://{dead}: connection refused"
         )
         assert seen.snapshot is not None
-        assert closed_jobs(seen.snapshot.applications, Settings(), {})[name] == "unreachable"
+        assert closed_jobs(seen.snapshot.applications, Settings(), {}, 0)[name] == "unreachable"
 
 
 def recorded(at: str) -> Callable[[Heard], Reply]:

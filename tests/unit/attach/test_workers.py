@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from concurrent.futures import wait as futures_wait
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
 from tests.unit.attach.test_performing import looking
 from tests.unit.hadoop.replaying import Heard, Reply
+from yarnctl.attach.connection.application_guard import PROMPT_AGAIN
 from yarnctl.attach.eligibility.settings_reader import Drainable
 from yarnctl.deciding.model import (
     Accepted,
@@ -106,6 +109,8 @@ class JobMaster:
         self.puts: list[dict[str, Any]] = []
         self.refuses: Reply | None = None
         self.accepts = Reply("{}")
+        self.heard_put, self.may_answer = threading.Event(), threading.Event()
+        self.may_answer.set()
         fake.job_managers[self.app.id] = self.answer
 
     def answer(self, heard: Heard) -> Reply | None:
@@ -113,6 +118,8 @@ class JobMaster:
         if heard.method == "PUT":
             if self.refuses is not None:
                 return self.refuses
+            self.heard_put.set()
+            self.may_answer.wait()
             self.puts.append(json.loads(heard.body))
             self.bounds = self.puts[-1]
             return self.accepts
@@ -322,12 +329,40 @@ def test_bounds_that_somebody_else_changed_are_theirs(fake, job):
 
 
 @pytest.mark.parametrize("lost", [Reply("", 500), Reply("", 503), Reply("{}", cut=0)])
-def test_a_put_whose_answer_is_lost_is_settled_by_reading_the_bounds(fake, job, lost):
+def test_a_put_whose_answer_is_lost_stays_on_record_until_the_bounds_are_due(fake, job, lost):
     port = looking(fake, levers=True)
     job.refuses = lost
-    assert isinstance(port.perform(drains(2, 3)[0]), Unknown | Withheld)
-    assert changes(fake) == [], "read again, they are as before"
+    outcome = port.perform(drains(2, 3)[0])
+    assert isinstance(outcome, Unknown | Withheld)
+    if isinstance(outcome, Unknown):
+        assert len(changes(fake)) == 1, "the request may arrive later than the bounds would be read"
+        job.bounds = {name: {"parallelism": {"lowerBound": 1, "upperBound": 2}} for name in ("v1", "v2")}
     job.refuses = None
+    assert port.perform(Grow(FLINK, (1,))) == Accepted()
+    assert job.uppers() == {6}
+
+
+def test_bounds_are_not_compared_while_a_put_has_no_answer(fake, job):
+    port = looking(fake, levers=True)
+    guard = port._connection.guard
+
+    def until_heard(futures, _span_ms):
+        while not job.heard_put.is_set() and futures_wait(futures, 0.01).not_done:
+            pass
+
+    job.may_answer.clear()
+    usual, guard.wait = guard.wait, until_heard
+    try:
+        assert isinstance(port.perform(drains(2, 3)[0]), Unknown)
+        assert isinstance(port.perform(Grow(FLINK, (1,))), Unknown)
+        assert (job.uppers(), len(changes(fake))) == ({6}, 1), "it reads as before, and stays on record"
+        (sent,) = (each.sent for each in guard._applications[FLINK].changes.values())
+    finally:
+        job.may_answer.set()
+        guard.wait = usual
+    sent.result()
+    guard._applications[FLINK].in_time = PROMPT_AGAIN  # it is waited for again
+    assert job.uppers() == {2}
     assert port.perform(Grow(FLINK, (1,))) == Accepted()
     assert job.uppers() == {6}
 

@@ -16,6 +16,7 @@ from tests.property.playing import require_replayed
 from tests.unit.deciding.freed_containers import misdirect
 from tests.unit.deciding.tiny import TinyCluster
 from yarnctl.attach.eligibility.permission import MONITOR
+from yarnctl.attach.observing.activity_reader import ActivityReader
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import SHOW_EVERY_MS, Loop
 from yarnctl.daemon.state_dir import InUse, StateDir
@@ -59,6 +60,8 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput, Different, Unreachable
+from yarnctl.hadoop.http.answers import Missing
+from yarnctl.hadoop.wire.node_activities import NodeActivities
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import joined, said, text
@@ -94,12 +97,25 @@ class Aside:
     def why_nothing(self) -> ModeReason | None:
         return self.why
 
+    def preempted_queues(self) -> tuple[str, ...]:
+        return ()
+
+    def is_preemptable(self, queue: str) -> bool:
+        return False
+
 
 class NoScheduler:
     """Queues that nobody tells of."""
 
     def limits(self, queue: str) -> tuple[str, QueueLimits] | str:
         return "no scheduler here"
+
+    def preemption_key(self, queue: str) -> str:
+        raise Unreachable("no scheduler here")
+
+
+def unrecorded(node: str) -> NodeActivities:
+    raise Missing(f"no record of {node}")
 
 
 class Attached(TinyCluster):
@@ -116,6 +132,7 @@ class Attached(TinyCluster):
         super().__init__(*words, **more)
         self.permission = Aside()
         self.queue_settings = NoScheduler()
+        self.activities = ActivityReader(unrecorded, lambda: self.now_ms)
         self.restorer = Restorer(None, {}, self.perform, lambda: self.now_ms)
 
     def observe_soon(self) -> Snapshot | None:

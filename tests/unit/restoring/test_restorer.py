@@ -239,7 +239,7 @@ def test_only_the_kinds_named_become_due() -> None:
     host.pass_ms(2_000)
     (stored,) = stored_records(hdfs, FOLDER)  # type: ignore[arg-type]
     assert stored.record is not None
-    assert [change.kind for change in stored.record.changes] == ["priority", "bounds", "executors"]
+    assert [change.kind for change in stored.record.changes] == list(KINDS[1:])
 
 
 def test_what_cannot_be_recorded_is_not_changed(caplog: pytest.LogCaptureFixture) -> None:
@@ -416,7 +416,8 @@ WRONG = [
     Change("queue", "root.q", "high", "0.1"), Change("queue", "root.q", "0.1", "0.9"),
     Change("queue", "root.q", "nan", "0.1"), Change("queue", "root.q", "7", "0.1"),
     Change("priority", "application_1_1", "1.5", "2"), Change("executors", "application_1_1", "0", "d1"),
-    Change("executors", "application_1_1", "4", " "),
+    Change("executors", "application_1_1", "4", " "), Change("preemption", "root.q", "true", "true"),
+    Change("preemption", "root.q", "", "false"),
 ]  # fmt: skip
 
 
@@ -491,6 +492,10 @@ WORDS = {
     ),
     "bounds": ("the bounds of the Flink job of application_1_0002", ""),
     "executors": ("the executors of application_1_0003, of which it had 4", ""),
+    "preemption": (
+        "disable_preemption of root.lab from absent to true",
+        "yarn schedulerconf -update root.lab:disable_preemption=",
+    ),
 }
 
 

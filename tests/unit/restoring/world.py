@@ -13,12 +13,13 @@ from yarnctl.restoring.change_file import ChangeFiles
 from yarnctl.restoring.restorer import Reading, Restorer, same_value
 
 FOLDER = "/yarnctl/lock"
-KINDS: tuple[ChangeKind, ...] = ("queue", "priority", "bounds", "executors")
+KINDS: tuple[ChangeKind, ...] = ("queue", "priority", "bounds", "executors", "preemption")
 CHANGES: dict[ChangeKind, Change] = {
     "queue": Change("queue", "root.research", "0.9", "0.05"),
     "priority": Change("priority", "application_1_0001", "0", "7"),
     "bounds": Change("bounds", "application_1_0002", '{"upper":6}', '{"upper":2}'),
     "executors": Change("executors", "application_1_0003", "4", "y1-d1"),
+    "preemption": Change("preemption", "root.lab", "", "true"),
 }
 
 

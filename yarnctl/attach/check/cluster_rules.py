@@ -16,17 +16,18 @@ from yarnctl.attach.check.preflight import (
     fail,
     hadoop_version,
     is_true,
-    keys_fix,
     leaf_queues,
     number_of,
     ok,
     require_configuration,
+    set_keys,
     unknown,
     warn,
 )
 from yarnctl.deciding.model import Change
 from yarnctl.deciding.queue_names import ROOT
 from yarnctl.hadoop.addresses import WEB_PROXY
+from yarnctl.hadoop.http.gateway import READ_ONLY, USE_YARN_UI
 from yarnctl.hadoop.http.transport import NO_CONNECTION
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.restoring.change_file import command_for, described
@@ -37,6 +38,20 @@ SLOW_START = "mapreduce.job.reduce.slowstart.completedmaps"
 CACHE = "yarn.apps.cache.enable"
 CLOCK_WARN_MS, CLOCK_FAIL_MS = 5_000, 60_000
 ANONYMOUS = "dr.who"  # The user that Hadoop gives to a request without a name
+
+
+def gateway(facts: Facts) -> CheckResult:
+    """Through a gateway yarnctl can use only what the gateway's services route."""
+    if facts.knox == "RESOURCEMANAGER":
+        return fail(READ_ONLY, USE_YARN_UI)
+    said = "Knox's YARNUI service routes signals, /conf and the pages of applications"
+    if facts.webhdfs and facts.name_node is None and facts.safe_mode is None:
+        said = f"{said}; its WEBHDFS service routes neither /jmx nor /conf of the NameNode"
+        fix = (
+            "check on the NameNode: hdfs dfsadmin -safemode get, and dfs.permissions.enabled (hdfs-site.xml)"
+        )
+        return warn(said, fix)
+    return ok(said)
 
 
 def version(facts: Facts) -> CheckResult:
@@ -219,9 +234,9 @@ def acls(facts: Facts) -> CheckResult:
         return ok(f"{user} may administer the queues")
     if len(groups) == len(users):
         said = f"groups administer {', '.join(groups)}; the groups of {user} are not known here"
-        return unknown(said, keys_fix(users))
+        return unknown(said, set_keys(facts, users))
     named = [path for key in users if (path := key.rpartition(".")[0]) not in groups]
-    return fail(f"{user} may not administer {', '.join(named)}", keys_fix(users))
+    return fail(f"{user} may not administer {', '.join(named)}", set_keys(facts, users))
 
 
 def _administrators(facts: Facts, leaf: Leaf) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -10,19 +11,22 @@ import msgspec
 
 from yarnctl.attach.check.hdfs_rules import above
 from yarnctl.attach.check.preflight import Facts, TriedAddress
-from yarnctl.attach.connection.connection import name_nodes_in
+from yarnctl.attach.check.scheduler_rules import pending_leaves
+from yarnctl.attach.connection.connection import name_nodes_in, refuse_discovery
 from yarnctl.attach.connection.web_proxy import find_proxy
 from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.frameworks.flink.rest import KIND as FLINK
 from yarnctl.frameworks.spark.rest import KIND as SPARK
 from yarnctl.hadoop.http.answers import JSON, Missing, Rejected
+from yarnctl.hadoop.http.gateway import service_at
 from yarnctl.hadoop.http.transport import FAULT_WORDS, MANAGER_INFO, Transport, connection_fault
 from yarnctl.hadoop.lock import LockFile
 from yarnctl.hadoop.proxied import approved
 from yarnctl.hadoop.resource_manager import OtherScheduler, ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.node_activities import NodeActivities
 from yarnctl.restoring.change_file import stored_records
 
 T = TypeVar("T")
@@ -30,6 +34,8 @@ NAME_NODE_STATE = "Hadoop:service=NameNode,name=FSNamesystemState"
 PAGES = {"MAPREDUCE": "/ws/v1/mapreduce/info", SPARK: "/api/v1/version", FLINK: "/jobmanager/config"}
 """The path requested of an application's page, by YARN's application type; of other types "/"."""
 TRIED_MAX = 3
+RECORDED_MAX, RECORDING_S = 2, 1.5
+"""How many nodes' heartbeats are recorded, and for how long: a node sends one a second."""
 HDFS = ("data_node", "requests", "store", "fallback", "lock", "lowered", "above", "name_node", "safe_mode")
 
 
@@ -41,6 +47,7 @@ def gather(cluster: ClusterAddress, facts: Facts, clock_ms: Callable[[], int]) -
         "info": _identified(manager, to),
         "caller_identity": cluster.user,
         "managers": len(to.addresses),
+        "knox": service_at(to.addresses[0]),
     }
     seen["caller"] = _try(why, "caller", manager.whoami)
     seen["configuration"] = _try(why, "configuration", manager.configuration)
@@ -55,6 +62,9 @@ def gather(cluster: ClusterAddress, facts: Facts, clock_ms: Callable[[], int]) -
     seen["proxy"] = _try(why, "proxy", lambda: _proxy(cluster, to, seen["configuration"]))
     seen["clock_ahead_ms"] = to.ahead_ms(MANAGER_INFO, clock_ms)
     seen["nodes"] = _try(why, "nodes", manager.nodes)
+    if seen["nodes"] and pending_leaves(msgspec.structs.replace(facts, root=seen.get("root"))):
+        recorded = partial(_recorded, manager, seen["nodes"])
+        seen["activities"] = _try(why, "activities", recorded)
     if facts.spark and seen["nodes"] is not None:
         seen["hosts"] = len({row.host for row in seen["nodes"]})
     elif facts.spark:
@@ -62,13 +72,20 @@ def gather(cluster: ClusterAddress, facts: Facts, clock_ms: Callable[[], int]) -
     if seen["clock_ahead_ms"] is None:
         why.setdefault("clock_ahead_ms", "the ResourceManager's responses have no Date header")
     configuration = seen["configuration"] or {}
-    nodes = cluster.name_nodes or _try(why, "webhdfs", lambda: name_nodes_in(configuration, to.pinned)) or ()
+    nodes = cluster.name_nodes or _try(why, "webhdfs", partial(_name_nodes, cluster, configuration, to)) or ()
     if nodes:
         seen |= _hdfs(msgspec.structs.replace(cluster, name_nodes=nodes), facts, why)
     else:
         reason = why.setdefault("webhdfs", "--name-node is not set, and /conf names no NameNode")
         why |= dict.fromkeys(HDFS, reason)
     return msgspec.structs.replace(facts, **seen, why=why)
+
+
+def _name_nodes(
+    cluster: ClusterAddress, configuration: Mapping[str, str], transport: Transport
+) -> tuple[str, ...]:
+    refuse_discovery(cluster, "--name-node", "set it to https://HOST:8443/gateway/TOPOLOGY")
+    return name_nodes_in(configuration, transport.pinned)
 
 
 def _identified(manager: ResourceManager, transport: Transport) -> yarn.ClusterInfo:
@@ -79,6 +96,16 @@ def _identified(manager: ResourceManager, transport: Transport) -> yarn.ClusterI
         remedy = "set --rm to the host and port of yarn.resourcemanager.webapp.address (default port 8088)"
         problem = "this server answers, but it is not a ResourceManager"
         raise BadInput(transport.pinned or transport.addresses[0], problem, remedy) from None
+
+
+def _recorded(manager: ResourceManager, nodes: tuple[yarn.NodeRow, ...]) -> tuple[NodeActivities, ...]:
+    """Have the next heartbeats of the nodes with the most free capacity recorded; return the new records."""
+    offering = sorted((node for node in nodes if min(node.free) > 0), key=lambda node: (node.free, node.node))
+    chosen = [node.node for node in offering[-RECORDED_MAX:]]
+    before = {node: manager.activities(node).at_ms for node in chosen}
+    time.sleep(RECORDING_S if chosen else 0)
+    after = [manager.activities(node) for node in reversed(chosen)]
+    return tuple(each for each in after if each.at_ms not in (0, before[each.node]))
 
 
 def _proxy(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from yarnctl.attach.check.preflight import CAPACITY, Facts, Finding, number_of
+from yarnctl.attach.check.preflight import CAPACITY, CheckResult, Facts, key_parts, number_of
 
 BY_FILE = (
     "edit capacity-scheduler.xml on each ResourceManager, all keys of one fix together, then run"
@@ -17,9 +17,6 @@ BY_REST = "send all keys of one fix in one PUT to /ws/v1/cluster/scheduler-conf"
 MAY_LOSE = "2%"  # Of the container time of an hour: 72 s of work for each container
 IN_FLIGHT_LEAST = 4
 CONTAINER_MIB = 1024
-_SET = re.compile(
-    re.escape(f"set {CAPACITY}") + r"(root(?:\.[^.=]+)*)\.([a-z][a-z_.-]*)=([^;]*?)(?: \(or .*)?(?:;|$)"
-)
 
 
 class NextSteps(msgspec.Struct, frozen=True):
@@ -29,34 +26,34 @@ class NextSteps(msgspec.Struct, frozen=True):
     run: tuple[str, ...]
 
 
-def next_steps(facts: Facts, findings: Iterable[Finding]) -> NextSteps | None:
-    """Return the steps for a cluster; None if its queues were not read."""
+def next_steps(facts: Facts, results: Iterable[CheckResult]) -> NextSteps | None:
+    """Return the steps for a cluster and its check results; None if its queues were not read."""
     if facts.root is None:
         return None
-    fixes = [one.fix for one in findings if one.severity != "ok" and f"set {CAPACITY}" in one.fix]
-    return NextSteps(_apply(facts, fixes) if fixes else "", run_options(facts))
+    keys = {key: text for one in results if one.severity != "ok" for key, text in one.keys.items()}
+    return NextSteps(_apply(facts, keys) if keys else "", run_options(facts))
 
 
-def _apply(facts: Facts, fixes: Iterable[str]) -> str:
+def _apply(facts: Facts, keys: Mapping[str, str]) -> str:
     if facts.scheduler is None:
         return BY_FILE
-    keys: dict[str, dict[str, str]] = {}
-    for fix in fixes:
-        for path, key, value in _SET.findall(fix):
-            keys.setdefault(path, {})[key] = value
-    if not keys or any(re.search("[,;' ]", text) for each in keys.values() for text in each.values()):
+    if any(re.search("[,;' ]", text) for text in keys.values()):
         return BY_REST
-    updates = (
-        f"{path}:{','.join(f'{key}={text}' for key, text in each.items())}" for path, each in keys.items()
-    )
-    return f"yarn schedulerconf -update '{';'.join(updates)}'"
+    by_queue: dict[str, list[str]] = {}
+    for key, text in keys.items():
+        path, name = key_parts(facts, key)
+        by_queue.setdefault(path, []).append(f"{name}={text}" if path else f"{CAPACITY}{name}={text}")
+    general = ",".join(by_queue.pop("", ()))
+    updates = ";".join(f"{path}:{','.join(pairs)}" for path, pairs in by_queue.items())
+    words = ["yarn schedulerconf"] + ([f"-update '{updates}'"] if updates else [])
+    return " ".join(words + ([f"-global {general}"] if general else []))
 
 
 def run_options(facts: Facts) -> tuple[str, ...]:
     """Return options that suit the cluster.
 
-    Names that stand for no queue are replaced: by the leaf queue with the largest guarantee, and the one with
-    the smallest; by one queue with deadlines if there is only one.
+    Names that stand for no queue are replaced: by the running leaf queue with the largest guarantee, and the
+    one with the smallest; by one queue with deadlines if there is only one.
     """
     mode = facts.mode
     production, research = (
@@ -64,7 +61,8 @@ def run_options(facts: Facts) -> tuple[str, ...]:
         for names in (facts.preempting_queues, facts.preemptable_queues)
     )
     if not production or (mode == "queues" and not research):
-        ranked = sorted(facts.leaves, key=lambda leaf: (-leaf.queue.guaranteed_percent, leaf.path))
+        running = [leaf for leaf in facts.leaves if leaf.queue.state in ("RUNNING", "")]
+        ranked = sorted(running, key=lambda leaf: (-leaf.queue.guaranteed_percent, leaf.path))
         if not ranked:
             return ()
         production, research = [ranked[0].path], [ranked[-1].path]

@@ -14,8 +14,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, resolved
+from yarnctl.hadoop.http.gateway import KnoxService
 from yarnctl.hadoop.lock import LOCK_PATH
 from yarnctl.hadoop.webhdfs import FileStatus
+from yarnctl.hadoop.wire.node_activities import NodeActivities
 from yarnctl.hadoop.wire.views import Leaf, leaves, queue_tree
 from yarnctl.hadoop.wire.yarn import ClusterInfo, NodeRow, QueueInfo, UserInfo
 from yarnctl.journal.rendering import joined
@@ -59,7 +61,9 @@ class TriedAddress(NamedTuple):
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The gathered facts. None: not read; ``why`` (by the field's name) has the reason.
 
-    ``allow_priority`` and ``admission`` (None: off) are the options of the daemon that the check is for.
+    ``allow_priority`` and ``admission`` (None: off) are the options of the daemon that the check is for;
+    ``budget_queues``: the queues in its budgets file (None: no file), ``queues_left_alone`` those that opt
+    out. ``knox``: the gateway's service at the ResourceManager's address.
     ``root``: the tree of queues. ``other_scheduler``: the class of another scheduler ("": none was seen).
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``: the
@@ -70,7 +74,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     ("memory-mb", "vcores"). ``proxy``: the page of a running application; ``data_node``: the address to which
     the NameNode sends a new file's bytes. ``spark``: yarnctl may drain executors; ``fallback_root``: the
     folder for the shuffle blocks of whole suspended jobs ("": none), with its status in ``fallback``;
-    ``hosts``: the number of hosts with ``nodes``.
+    ``hosts``: the number of hosts with ``nodes``. ``activities``: YARN's records of heartbeats of nodes with
+    free capacity, read only while a preempting queue has pending requests.
     """
 
     caller_identity: str = ""
@@ -79,7 +84,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     admission: str | None = None
     preempting_queues: tuple[str, ...] = ("production",)
     preemptable_queues: tuple[str, ...] = ("research",)
+    budget_queues: tuple[str, ...] | None = None
+    queues_left_alone: tuple[str, ...] = ()
     managers: int = 1
+    knox: KnoxService = ""
     requests_root: str = "/yarnctl/requests"
     store_root: str = "/yarnctl/checkpoints"
     lock_path: str = LOCK_PATH
@@ -107,6 +115,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     safe_mode: bool | None = None
     proxy: TriedAddress | None = None
     data_node: TriedAddress | None = None
+    activities: tuple[NodeActivities, ...] | None = None
     absent: tuple[str, ...] = ()
     above: Mapping[str, FileStatus] = {}
     why: Mapping[str, str] = {}
@@ -185,13 +194,27 @@ class Finding(msgspec.Struct, frozen=True):
     fix: str = ""
 
 
+class KeysFix(NamedTuple):
+    """A fix that sets keys of the capacity scheduler, without their prefix; ``more``: its last words."""
+
+    keys: Mapping[str, str]
+    more: str = ""
+
+    def __str__(self) -> str:
+        return "; ".join(f"set {CAPACITY}{key}={value}" for key, value in self.keys.items()) + self.more
+
+
 class CheckResult(msgspec.Struct, frozen=True):
-    """A finding without its rule's id and purpose. ``fault``: why a fact that the rule needs is absent."""
+    """A finding without its rule's id and purpose.
+
+    ``fault``: why a fact that the rule needs is absent. ``keys``: the scheduler's keys that the fix sets.
+    """
 
     severity: Severity
     observed: str
     fix: str = ""
     fault: Unseen | None = None
+    keys: Mapping[str, str] = {}
 
 
 class NotJudged(Exception):
@@ -207,28 +230,42 @@ def ok(seen: str) -> CheckResult:
     return CheckResult("ok", seen)
 
 
-def warn(seen: str, fix: str) -> CheckResult:
+def warn(seen: str, fix: str | KeysFix) -> CheckResult:
     """Return a check result: yarnctl works, with a disadvantage."""
-    return CheckResult("warn", seen, fix)
+    return _result("warn", seen, fix)
 
 
-def fail(seen: str | Unseen, fix: str) -> CheckResult:
+def fail(seen: str | Unseen, fix: str | KeysFix) -> CheckResult:
     """Return a check result: yarnctl cannot work, or jobs lose work."""
-    return CheckResult("fail", str(seen), fix, _fault(seen))
+    return _result("fail", seen, fix)
 
 
-def unknown(seen: str | Unseen, fix: str = "") -> CheckResult:
+def unknown(seen: str | Unseen, fix: str | KeysFix = "") -> CheckResult:
     """Return a check result: a fact could not be read."""
-    return CheckResult("unknown", str(seen), fix, _fault(seen))
+    return _result("unknown", seen, fix)
 
 
-def _fault(seen: str | Unseen) -> Unseen | None:
-    return Unseen(seen.words) if isinstance(seen, Unseen) else None
+def _result(severity: Severity, seen: str | Unseen, fix: str | KeysFix) -> CheckResult:
+    fault = Unseen(seen.words) if isinstance(seen, Unseen) else None
+    return CheckResult(severity, str(seen), str(fix), fault, fix.keys if isinstance(fix, KeysFix) else {})
 
 
-def keys_fix(changes: Mapping[str, str]) -> str:
-    """Return the fix that sets these keys of the capacity scheduler, given without their prefix."""
-    return "; ".join(f"set {CAPACITY}{key}={value}" for key, value in changes.items())
+def key_parts(facts: Facts, key: str) -> tuple[str, str]:
+    """Return the path of a key's queue ("": a key of the whole scheduler) and the key's name there."""
+    paths = [path for path in (*facts.queues.leaves, *facts.queues.parents) if key.startswith(f"{path}.")]
+    path = max(paths, key=len, default="")
+    return path, key.removeprefix(f"{path}.") if path else key
+
+
+def set_keys(facts: Facts, keys: Mapping[str, str], more: str = "") -> KeysFix:
+    """Return the fix that sets keys. For a queue that YARN made, they are those of its parent's template."""
+    return KeysFix({_at_template(facts, key): text for key, text in keys.items()}, more)
+
+
+def _at_template(facts: Facts, key: str) -> str:
+    path, name = key_parts(facts, key)
+    template = next((leaf.queue.template for leaf in facts.leaves if leaf.path == path), "")
+    return f"{path.rpartition('.')[0]}.{template}.{name}" if template else key
 
 
 # --- reading settings -------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from yarnctl.units import NOTHING, Resources, minus, plus
 WHOLE = 100.0
 SMALL = 5.0
 """The share of its parent that a preemptable queue gets, in percent, as in hadoop-conf/."""
+UNITS = frozenset({"percentage", "weight", "absolute"})
 DIGITS = 2  # Of a changed percentage or weight; the receiver of the rest makes up for rounding
 ROUNDING = 0.001  # Percent: shares are read as 32-bit floats, and products of rounded ones
 
@@ -84,7 +85,8 @@ class ShareTree:
     """A tree of queues, and the keys that have changed since it was read.
 
     ``total``: memory and vcores of the nodes, for absolute capacities. ``is_known`` False: siblings have
-    different units, or the total is not known where it is needed; nothing is changed then.
+    different units, or units that differ by resource, or the total is not known where it is needed; nothing
+    is changed then.
     """
 
     def __init__(self, root_queue: QueueInfo, total: Resources = NOTHING) -> None:
@@ -93,7 +95,8 @@ class ShareTree:
         self._total = total
         levels = [{child.unit for child in one.below} for one in self._by_path.values()]
         self.is_known = all(
-            len(units) <= 1 and (total != NOTHING or "absolute" not in units) for units in levels
+            len(units) <= 1 and units <= UNITS and (total != NOTHING or "absolute" not in units)
+            for units in levels
         )
         self._before = self._keys()
 

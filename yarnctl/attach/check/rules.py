@@ -13,6 +13,7 @@ from yarnctl.attach.check.preflight import CheckResult, Facts, Finding, NotJudge
 Rule = Callable[[Facts], CheckResult]
 
 RULES: dict[str, Rule] = {
+    "gateway": cluster.gateway,
     "version": cluster.version,
     "signal": cluster.signal,
     "rm-ha": cluster.manager_ha,
@@ -21,6 +22,8 @@ RULES: dict[str, Rule] = {
     "proxy": cluster.proxy,
     "scheduler": scheduler.scheduler,
     "queues": scheduler.queues,
+    "budgets": scheduler.budgets,
+    "pending": scheduler.pending,
     "labels": scheduler.labels,
     "resources": scheduler.resources,
     "production-share": scheduler.preempting_share,
@@ -70,9 +73,22 @@ WITHOUT_SCHEDULER = "not checked: needs the capacity scheduler; fix 'scheduler' 
 
 def judge(facts: Facts) -> tuple[Finding, ...]:
     """Return the finding of every rule that matters, in order; only the first reports a common cause."""
-    reported: dict[str | Unseen, Finding] = {}
+    return findings_of(check_results(facts))
+
+
+def findings_of(results: Mapping[str, CheckResult]) -> tuple[Finding, ...]:
+    """Return the findings of check results by their rules' ids."""
+    return tuple(
+        Finding(name, one.severity, one.observed, (RULES[name].__doc__ or "").strip(), one.fix)
+        for name, one in results.items()
+    )
+
+
+def check_results(facts: Facts) -> dict[str, CheckResult]:
+    """Return the check result of every rule that matters, by its id in order, as ``judge`` does."""
+    reported: dict[str | Unseen, tuple[str, CheckResult]] = {}
     is_other = RULES["scheduler"](facts).severity == "fail"
-    findings = []
+    results = {}
     for name, rule in RULES.items():
         if not _matters(name, facts):
             continue
@@ -84,18 +100,23 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
             word = unknown(WITHOUT_SCHEDULER)
         elif first := _already_reported(word, reported):
             word = unknown(f"not checked, for the same reason as '{first}'; fix '{first}' first")
-        one = Finding(name, word.severity, word.observed, (rule.__doc__ or "").strip(), word.fix)
-        findings.append(one)
+        results[name] = word
         if word.severity in ("fail", "unknown"):
-            reported.setdefault(word.observed, one)
+            reported.setdefault(word.observed, (name, word))
             if word.fault is not None:
-                reported.setdefault(word.fault, one)
-    return tuple(findings)
+                reported.setdefault(word.fault, (name, word))
+    return results
 
 
 def _matters(name: str, facts: Facts) -> bool:
     if name in FOR_SPARK:
         return facts.spark
+    if name == "gateway":
+        return bool(facts.knox)
+    if name == "budgets":
+        return facts.budget_queues is not None
+    if name == "pending":
+        return facts.activities is not None  # they only explain: a cluster without them misses nothing
     if name == "spark-fallback":
         return bool(facts.fallback_root)
     if facts.orders_by_deadline:
@@ -103,10 +124,9 @@ def _matters(name: str, facts: Facts) -> bool:
     return name not in BY_DEADLINE
 
 
-def _already_reported(result: CheckResult, reported: Mapping[str | Unseen, Finding]) -> str:
+def _already_reported(result: CheckResult, reported: Mapping[str | Unseen, tuple[str, CheckResult]]) -> str:
     """Return the id of an earlier finding with the same text or the same fault; "" if there is none."""
     if result.severity == "unknown" and not result.fix:
-        first = reported.get(result.observed if result.fault is None else result.fault)
-        return "" if first is None else first.id
-    same = reported.get(result.observed)
-    return same.id if same is not None and (same.severity, same.fix) == (result.severity, result.fix) else ""
+        return reported.get(result.observed if result.fault is None else result.fault, ("", result))[0]
+    name, same = reported.get(result.observed, ("", result))
+    return name if (same.severity, same.fix) == (result.severity, result.fix) else ""

@@ -15,24 +15,28 @@ from yarnctl.attach.check.preflight import (
     CAPACITY,
     CheckResult,
     Facts,
+    KeysFix,
     NotJudged,
     Unseen,
     fail,
     hadoop_version,
     is_true,
-    keys_fix,
     leaf_queues,
     number_of,
     ok,
     require_configuration,
+    set_keys,
     unknown,
     warn,
 )
 from yarnctl.attach.check.queue_shares import ShareTree, share_plan
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
+from yarnctl.attach.observing.activity_reader import YarnWords
+from yarnctl.deciding.queue_names import NamedQueues, resolved
 from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
 from yarnctl.hadoop.wire.views import Leaf, leaves, shown_name
 from yarnctl.hadoop.wire.yarn import MODELLED, QueueInfo, label_in
+from yarnctl.journal.rendering import joined
 from yarnctl.units import NOTHING, Resources
 
 MAX_PRIORITY = "yarn.cluster.max-application-priority"
@@ -54,6 +58,20 @@ def scheduler(facts: Facts) -> CheckResult:
     return (
         fail(f"{other} is not supported", USE_CAPACITY_SCHEDULER) if other else unknown(facts.unseen("root"))
     )
+
+
+def budgets(facts: Facts) -> CheckResult:
+    """The daemon does not start with a budgets file that names another queue."""
+    if facts.root is None:
+        return unknown(facts.unseen("root"))
+    names = facts.budget_queues or ()
+    named = NamedQueues(
+        preemptable=facts.preemptable_queues, budgets=names, left_alone=facts.queues_left_alone
+    )
+    problems = resolved(named, facts.queues).problems
+    if problems:
+        return fail(joined(problems), "name preemptable leaf queues in the budgets file")
+    return ok(f"the budgets file names {', '.join(names) or 'no queue'}")
 
 
 def labels(facts: Facts) -> CheckResult:
@@ -120,10 +138,37 @@ def queues(facts: Facts) -> CheckResult:
         chains = [one for leaf in stopped for one in facts.chain(leaf.path)]
         keys = {f"{one.path}.state": "RUNNING" for one in chains if one.queue.state not in ("RUNNING", "")}
         said = ", ".join(f"{leaf.path} is {leaf.queue.state}" for leaf in stopped)
-        return warn(said, keys_fix(keys))
+        return warn(said, set_keys(facts, keys))
     if facts.is_all_labelled:
         return ok(", ".join(leaf.path for leaf in found))
     return ok(", ".join(f"{leaf.path} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
+
+
+def pending_leaves(facts: Facts) -> list[Leaf]:
+    """Return the preempting queues with pending requests."""
+    found = facts.of(facts.preempting_queues)
+    return [leaf for leaf in found if leaf.queue.pending_containers > 0 or leaf.queue.pending() > NOTHING]
+
+
+def pending(facts: Facts) -> CheckResult:
+    """YARN's own words about pending production requests, from nodes with free capacity."""
+    found = {
+        leaf.path: str(YarnWords(record.node, at, diagnostic))
+        for leaf in pending_leaves(facts)
+        for record in reversed(facts.activities or ())
+        for at, diagnostic in (record.words(None, leaf.path),)
+        if diagnostic
+    }
+    if not found:
+        return ok("production requests are pending; YARN has no record about them")
+    said = "; ".join(f"{path} has pending requests: {words}" for path, words in found.items())
+    if not any(word in said for word in LIMIT_WORDS):
+        return ok(said)
+    return warn(said, "raise the limit that YARN names, or wait until applications below it end")
+
+
+LIMIT_WORDS = ("max-capacity", "headroom", "partition")
+"""Words of the diagnostics that name a limit, which freed containers may not relieve."""
 
 
 def preempting_share(facts: Facts) -> CheckResult:
@@ -157,15 +202,21 @@ def _planned(facts: Facts) -> tuple[ShareTree, Mapping[str, str] | None]:
     return tree, share_plan(tree, production, research)
 
 
-def _shares_fix(facts: Facts) -> str:
+def _shares_fix(facts: Facts) -> str | KeysFix:
     """Return the one fix of all shares; each rule of shares prints the same, so that they fit together."""
     _, changes = _planned(facts)
-    if changes:
-        return keys_fix(changes)
+    if changes and not _is_of_template(facts, changes):
+        return set_keys(facts, changes)
     return (
         "set the capacity and maximum-capacity of these queues and their siblings so that each preemptable"
         " queue has a small capacity below its maximum, and the preempting queues have more"
     )
+
+
+def _is_of_template(facts: Facts, changes: Mapping[str, str]) -> bool:
+    """Return whether a capacity is one of several that a template gives alike: they add up differently."""
+    made = {f"{leaf.path}.capacity" for leaf in facts.leaves if leaf.queue.template}
+    return not made.isdisjoint(changes)
 
 
 def preemptable_share(facts: Facts) -> CheckResult:
@@ -200,7 +251,7 @@ def maxima(facts: Facts) -> CheckResult:
     for leaf in low:
         tree.widen(leaf.path)
     if tree.is_known:
-        return warn(f"the maximum {said} of the cluster", keys_fix(tree.changes()))
+        return warn(f"the maximum {said} of the cluster", set_keys(facts, tree.changes()))
     fix = f"raise maximum-capacity of {low[0].path} and of each queue above it to that of its parent"
     return warn(f"the maximum {said} of the cluster", fix)
 
@@ -225,7 +276,7 @@ def user_limit(facts: Facts) -> CheckResult:
         if planned is not None and changes:  # Enough as it is, and after the other fixes
             share = min(share, planned[leaf.path].absolute)
         keys[f"{leaf.path}.user-limit-factor"] = f"{math.ceil(100 / share - 1e-6)}" if share > 0 else "-1"
-    return warn(f"one user {said}", keys_fix(keys) + (" (or -1)" if has_no_limit else ""))
+    return warn(f"one user {said}", set_keys(facts, keys, " (or -1)" if has_no_limit else ""))
 
 
 def _is_user_limited(leaf: Leaf) -> bool:
@@ -241,7 +292,7 @@ def user_share(facts: Facts) -> CheckResult:
         return factors
     for leaf in facts.of(facts.preempting_queues):
         key = f"{leaf.path}.minimum-user-limit-percent"
-        fix = f"set {CAPACITY}{key}=100"
+        fix = set_keys(facts, {key: "100"})
         shown = leaf.queue.user_limit_percent
         percent = number_of(facts.scheduler_key(key, "100")) if shown is None else shown
         if percent is None:
@@ -257,7 +308,7 @@ def ordering_policy(facts: Facts) -> CheckResult:
     found = leaf_queues(facts, facts.preempting_queues)
     for leaf in found:
         key = f"{leaf.path}.ordering-policy"
-        fix = f"set {CAPACITY}{key}=fifo"
+        fix = set_keys(facts, {key: "fifo"})
         name = (leaf.queue.ordering_policy or facts.scheduler_key(key, "fifo") or "").strip()
         if not name:
             return unknown(_hidden(facts, f"the ordering policy of {leaf.path} is unknown"), fix)
@@ -278,19 +329,19 @@ def am_share(facts: Facts) -> CheckResult:
     if waiting:
         said = ", ".join(f"{leaf.queue.applications_pending} applications of {leaf.path}" for leaf in waiting)
         keys = {_am_key(leaf): _wider_am_share(facts, leaf, ratios[leaf.path]) for leaf in waiting}
-        return warn(f"YARN has not activated {said}{_masters_used(waiting[0])}", keys_fix(keys))
+        return warn(f"YARN has not activated {said}{_masters_used(waiting[0])}", set_keys(facts, keys))
     large = [leaf for leaf in found if (ratios[leaf.path] or 0) > 1]
     low = [leaf for leaf in found if (ratio := ratios[leaf.path]) is not None and ratio < AM_RATIO_MIN]
     if large:
         said = ", ".join(f"{ratios[leaf.path]:g} times {leaf.path}" for leaf in large)
         keys = {_am_key(leaf): f"{_good_am_ratio(facts, leaf):g}" for leaf in (*large, *low)}
-        return warn(f"masters may use {said}; the key is a ratio, not a percentage", keys_fix(keys))
+        return warn(f"masters may use {said}; the key is a ratio, not a percentage", set_keys(facts, keys))
     if low:
         said = ", ".join(f"{(ratios[leaf.path] or 0) * 100:g} % of {leaf.path}" for leaf in low)
         keys = {_am_key(leaf): f"{_good_am_ratio(facts, leaf):g}" for leaf in low}
-        return warn(f"masters may use {said}", keys_fix(keys))
+        return warn(f"masters may use {said}", set_keys(facts, keys))
     if None in ratios.values():
-        fix = keys_fix({_am_key(leaf): "0.5" for leaf in found if ratios[leaf.path] is None})
+        fix = set_keys(facts, {_am_key(leaf): "0.5" for leaf in found if ratios[leaf.path] is None})
         return unknown(f"all applications are activated; {_no_scheduler_keys(facts)}", fix)
     said = ", ".join(f"{(ratio or 0) * 100:g} % of {path}" for path, ratio in ratios.items())
     return ok(f"masters may use {said}")
@@ -312,7 +363,7 @@ def parallel_applications(facts: Facts) -> CheckResult:
                 keys[f"{one.path}.max-parallel-apps"] = str(wanted)
     seen = f"max-parallel-apps keeps {said} from starting"
     if keys:
-        return warn(seen, keys_fix(keys))
+        return warn(seen, set_keys(facts, keys))
     return warn(seen, f"raise {CAPACITY}user.max-parallel-apps, which limits each user")
 
 
@@ -369,7 +420,7 @@ def masters(facts: Facts) -> CheckResult:
         ratio = _am_ratio(facts, leaf)
         if ratio is None:
             said = f"the share of masters of {leaf.path} is unknown; {_no_scheduler_keys(facts)}"
-            return unknown(said, keys_fix({_am_key(leaf): f"{AM_RATIO_MIN:g}"}))
+            return unknown(said, set_keys(facts, {_am_key(leaf): f"{AM_RATIO_MIN:g}"}))
         share = MastersShare.of(leaf, ratio, facts.mode == "deadlines")
         said = f"masters of {leaf.path} may use {min(share.masters_percent, 100):g} % of the cluster"
         said += f"; yarnctl can preempt {share.preemptable_percent:g} %"
@@ -377,7 +428,7 @@ def masters(facts: Facts) -> CheckResult:
             wrong.append(f"{said}, and masters can fill it")
             keys[_am_key(leaf)] = f"{share.fitting_ratio:g}"
         parts.append(said)
-    return warn("; ".join(wrong), keys_fix(keys)) if wrong else ok("; ".join(parts))
+    return warn("; ".join(wrong), set_keys(facts, keys)) if wrong else ok("; ".join(parts))
 
 
 class MastersShare(NamedTuple):
@@ -423,10 +474,8 @@ def calculator(facts: Facts) -> CheckResult:
     value = facts.capacity(key)
     if value is None and facts.counted is None:
         value = facts.scheduler_key(key, "DefaultResourceCalculator")
-    fix = (
-        f"set {CAPACITY}{key}=org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
-        " and restart the ResourceManager"
-    )
+    keys = {key: "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"}
+    fix = set_keys(facts, keys, " and restart the ResourceManager")
     if value is not None:
         name = value.rpartition(".")[2]
         return ok(name) if name == "DominantResourceCalculator" else warn(name or "the key is empty", fix)
@@ -439,7 +488,7 @@ def calculator(facts: Facts) -> CheckResult:
 def locality_delay(facts: Facts) -> CheckResult:
     """While a map waits for its preferred node, research can take the freed containers in the same pass."""
     delay = number_of(facts.scheduler_key("node-locality-delay", "40"))
-    fix = f"set {CAPACITY}node-locality-delay=-1"
+    fix = set_keys(facts, {"node-locality-delay": "-1"})
     if delay is None:
         return unknown(_no_scheduler_keys(facts), fix)
     return warn(f"a request skips up to {delay:g} scheduling opportunities", fix) if delay > 0 else ok("off")
@@ -471,8 +520,9 @@ def own_preemption(facts: Facts) -> CheckResult:
         if leaf.queue.preemption_disabled is not True
     ]
     if paths:
-        keys = keys_fix({f"{path}.disable_preemption": "true" for path in paths})
-        return fail(f"on for {', '.join(paths)}", f"{keys}; or set {MONITOR}=false (yarn-site.xml)")
+        keys = {f"{path}.disable_preemption": "true" for path in paths}
+        fix = set_keys(facts, keys, f"; or set {MONITOR}=false (yarn-site.xml)")
+        return fail(f"on for {', '.join(paths)}", fix)
     return ok("on, but disabled for the preemptable queues")
 
 
@@ -486,6 +536,7 @@ def intra_queue_preemption(facts: Facts) -> CheckResult:
     )
     paths = [leaf.path for leaf in found if leaf.queue.intra_queue_preemption_disabled is not True]
     if paths:
-        keys = keys_fix({f"{path}.intra-queue-preemption.disable_preemption": "true" for path in paths})
-        return fail(f"on within {', '.join(paths)}", f"{keys}; or set {INTRA_QUEUE}=false (yarn-site.xml)")
+        keys = {f"{path}.intra-queue-preemption.disable_preemption": "true" for path in paths}
+        fix = set_keys(facts, keys, f"; or set {INTRA_QUEUE}=false (yarn-site.xml)")
+        return fail(f"on within {', '.join(paths)}", fix)
     return ok("on, but disabled within the preemptable queues")

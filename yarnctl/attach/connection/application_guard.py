@@ -208,6 +208,12 @@ class ApplicationGuard:
             one = self._applications.get(name)
             return one is not None and purpose in one.reads
 
+    def is_changing(self, name: str) -> bool:
+        """Return whether a change of an application was sent and has no answer yet."""
+        with self._lock:
+            one = self._applications.get(name)
+            return one is not None and any(not each.sent.done() for each in one.changes.values())
+
     def read_each(
         self, purpose: str, read: Callable[[str, ApplicationLook], Value], names: Iterable[str]
     ) -> dict[str, ReadAnswer[Value] | Problem]:

@@ -7,13 +7,18 @@ with the same name, and a leaf that vanishes, is logged once. While a leaf is mi
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, capped, resolved, spells
+from yarnctl.deciding.reasons.eligibility import LeftAlone
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.queue_naming import QueueProblem, QueuesUnread, QueuesVanished
+from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.tags import leave_alone_tag, tags_in
 from yarnctl.journal.rendering import joined
 
 _LOG = logging.getLogger("yarnctl.attach")
+NAME_MAX = 80  # The characters of a tag or user that a reason repeats: the application's owner wrote them
 
 
 class QueueNames:
@@ -32,6 +37,7 @@ class QueueNames:
         self.adopted = True
         self.preempting: frozenset[str] = frozenset()
         self.preemptable: frozenset[str] = frozenset()
+        self.left_alone: frozenset[str] = frozenset()
         self._vanished: tuple[str, ...] = ()
         self._doubled: dict[str, tuple[str, ...]] = {}
 
@@ -52,7 +58,8 @@ class QueueNames:
             return
         self.found = found
         self.preempting = frozenset(found.of(self.named.preempting))
-        self.preemptable = frozenset(found.of(self.named.preemptable))
+        self.preemptable = frozenset(found.preemptable(self.named))
+        self.left_alone = frozenset(found.of(self.named.left_alone))
         if self.named.mode == "queues" and not (self.preempting and self.preemptable):
             missing = [name for name in self.named.all() if name not in found.paths]
             _LOG.warning("preemption disabled: %s", joined((tree.no_leaf(missing),)))
@@ -91,7 +98,7 @@ class QueueNames:
 
     def may_give(self, path: str) -> bool:
         """Return whether a queue's applications may be preempted; with deadlines, every queue's may."""
-        return self.named.mode == "deadlines" or path in self.preemptable
+        return path in self.preemptable or (self.named.mode == "deadlines" and path not in self.left_alone)
 
     def means_preempting(self, name: str) -> bool:
         """Return whether a queue name in a job's request stands for a preempting queue."""
@@ -123,3 +130,16 @@ class QueueNames:
     def vanished(self) -> QueuesVanished | None:
         """Return which named leaf queues do not exist any more."""
         return QueuesVanished(self._vanished) if self._vanished else None
+
+
+def left_alone(row: yarn.AppInfo, users: Collection[str], queues: QueueNames) -> LeftAlone | None:
+    """Return by what an application opts out of every lever, None if it does not.
+
+    ``row`` has its queue's path; ``users``: those that the budgets file leaves alone.
+    """
+    if row.queue in queues.left_alone:
+        return LeftAlone("queue", row.queue)
+    if row.user in users:
+        return LeftAlone("user", row.user[:NAME_MAX])
+    tag = leave_alone_tag(tags_in(row.tags))
+    return None if tag is None else LeftAlone("tag", tag[:NAME_MAX])

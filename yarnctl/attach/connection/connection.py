@@ -19,8 +19,10 @@ import msgspec
 from yarnctl.attach.connection.application_guard import ApplicationGuard, GuardBounds
 from yarnctl.attach.connection.application_rows import ApplicationRows
 from yarnctl.attach.connection.calls import Calls
-from yarnctl.attach.connection.cluster_queues import QueueNames
+from yarnctl.attach.connection.cluster_queues import QueueNames, left_alone
+from yarnctl.config import ClusterAddress
 from yarnctl.deciding.queue_names import NamedQueues
+from yarnctl.deciding.reasons.eligibility import LeftAlone
 from yarnctl.deciding.reasons.modes import ClusterFault, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.deciding.settings import LossRule
@@ -35,6 +37,11 @@ from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, Entry, Store, StoreError, Unusable
 
+YarnPreemption = Literal["switch", "beside", "off"]
+"""What the daemon does about YARN's own preemption of the preemptable queues.
+
+It switches it off while it acts, acts beside it, or sends no order until it is off."""
+
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of one attached port; spans in ms.
@@ -44,7 +51,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     yarnctl's user name in that HDFS. ``instance``: the name of this daemon (see :meth:`name_of`). ``levers``:
     the mix decides, so that maps and reduces without the task runner are observed and may be killed;
     ``budgets`` and ``loss_window_ms`` (for payers without a rule in ``budgets``): the windows over which
-    container time is counted. ``allow_kill``: a task that does not save its state in time may be killed.
+    container time is counted. ``left_alone_queues``, ``left_alone_users`` opt out. ``allow_kill``: a task
+    that does not save its state in time may be killed.
 
     Bounds of one observation: ``asks_max`` preempting and ``others_max`` other applications whose asks'
     sizes are read, ``eligibility_reads_max`` jobs whose configuration is read, ``tasks_max`` attempts of one
@@ -84,9 +92,12 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     allow_kill: bool = False
     levers: bool = False
     budgets: tuple[LossRule, ...] = ()
+    left_alone_queues: tuple[str, ...] = ()
+    left_alone_users: tuple[str, ...] = ()
     loss_window_ms: int = 3_600_000
     allow_priority: bool = False
     allow_queue_cap: bool = False
+    yarn_preemption: YarnPreemption = "off"
     predicted_max: int = 0
 
     asks_max: int = 50
@@ -234,7 +245,12 @@ class Connection:
             )
         )
         self.applications = ApplicationRows()
-        named = NamedQueues(attachment.preempting_queues, attachment.preemptable_queues, attachment.mode)
+        named = NamedQueues(
+            attachment.preempting_queues,
+            attachment.preemptable_queues,
+            attachment.mode,
+            left_alone=attachment.left_alone_queues,
+        )
         self.queues = queues or QueueNames(named)
         self.leaves: tuple[Leaf, ...] = ()
         self.configuration: Mapping[str, str] | None = None
@@ -256,6 +272,10 @@ class Connection:
     def row(self, application: str) -> yarn.AppInfo:
         """Return an application as last observed, else read it. Raises as the client does."""
         return self.rows.get(application) or self.placed(self.manager.application(application))
+
+    def left_alone(self, row: yarn.AppInfo) -> LeftAlone | None:
+        """Return by what an application (with its queue's path) opts out, None if it does not."""
+        return left_alone(row, self.settings.left_alone_users, self.queues)
 
     def placed(self, app: yarn.AppInfo) -> yarn.AppInfo:
         """Return an application with its queue's path for what YARN writes beside it."""
@@ -287,9 +307,18 @@ class Connection:
 WHERE = "the ResourceManager's /conf"
 
 
-def discover_name_nodes(manager: ResourceManager, manager_url: str) -> tuple[str, ...]:
+def discover_name_nodes(
+    cluster: ClusterAddress, manager: ResourceManager, manager_url: str
+) -> tuple[str, ...]:
     """Return the base URLs of WebHDFS, () if none is configured. Raises as the client does, and BadInput."""
+    refuse_discovery(cluster, "name_nodes", "set --name-node https://HOST:8443/gateway/TOPOLOGY")
     return name_nodes_in(manager.configuration(), manager_url)
+
+
+def refuse_discovery(cluster: ClusterAddress, name: str, fix: str) -> None:
+    """Raise BadInput for an address that is not set and cannot be found behind a gateway."""
+    if cluster.authentication == "basic":
+        raise BadInput(name, "not set, and the addresses in /conf are behind the gateway", fix)
 
 
 def name_nodes_in(configuration: Mapping[str, str], manager_url: str) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ Law: the first source that names an address counts.
 3. The part before ``/proxy/`` of the applications' ``trackingUrl``.
 4. The ResourceManagers.
 
+Behind a gateway with a password the gateway's own address counts: the others are inside.
+
 An application's owner must not choose an address. The ResourceManager makes the ``trackingUrl`` of a master
 that it started itself, and repeats what an *unmanaged* master registered. So a ``trackingUrl`` counts only if
 
@@ -66,6 +68,8 @@ def find_proxy(
     manager_url: str,
 ) -> ProxyAddress:
     """Return the proxy's address; ``configuration`` is the ResourceManager's (None: not shown)."""
+    if cluster.authentication == "basic":
+        return ProxyAddress(cluster.resource_managers, PROXY, "the gateway serves the web proxy")
     here = host_in(manager_url)
     address = None if configuration is None else _usable(configuration, here)
     source = f"{WEB_PROXY} in the ResourceManager's /conf"

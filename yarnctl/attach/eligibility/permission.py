@@ -5,9 +5,11 @@ is killed, since reading may take long. An action is permitted only if all of th
 
 * the settings enforce,
 * it concerns a named queue,
+* neither its tag, its user nor its queue opts out,
 * the job is eligible (a lever may also kill a map, or a reduce that has begun nothing, of every MapReduce job
   there: that framework runs a killed task again),
-* YARN itself does not preempt there (an unknown configuration counts as preempting; facts, section 6),
+* YARN itself does not preempt there (an unknown configuration counts as preempting; facts, section 6), or
+  ``--yarn-preemption beside`` accepts that it does,
 * the ResourceManager has answered for a while, and HDFS can be written.
 
 Withdrawing a request, and restoring a queue or a priority, need only the first.
@@ -25,6 +27,7 @@ from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.eligibility.settings_reader import NOT_YET, Readers
 from yarnctl.deciding.model import (
     Action,
+    DisablePreemption,
     Drain,
     Grow,
     Kill,
@@ -44,6 +47,7 @@ from yarnctl.deciding.reasons.modes import (
     HdfsUnwritable,
     ManagerSettling,
     ModeReason,
+    PreemptionOn,
     PreemptionUnknown,
     YarnPreempts,
     YarnPreemptsSomewhere,
@@ -59,6 +63,7 @@ from yarnctl.deciding.reasons.outcomes import (
     OutcomeReason,
     PriorityNotAllowed,
     QueueNotNamed,
+    SwitchNotAllowed,
 )
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable
@@ -79,9 +84,7 @@ def preempted_by_yarn(
     """Return why no order may be sent, None if orders may be. ``configuration``: the ResourceManager's."""
     if configuration is None:
         return PreemptionUnknown()
-    if not _is_on(configuration, MONITOR) or POLICY not in configuration.get(POLICIES, POLICY):
-        return None
-    if _is_on(configuration, OBSERVE_ONLY):
+    if not policy_is_on(configuration):
         return None
     victims = [leaf for leaf in leaves if queues.is_preemptable(leaf.path)]
     if not victims:
@@ -92,6 +95,22 @@ def preempted_by_yarn(
         if _is_on(configuration, INTRA_QUEUE) and leaf.queue.intra_queue_preemption_disabled is not True:
             return YarnPreemptsWithin(leaf.path, INTRA_QUEUE)
     return None
+
+
+def switch_by_hand(queues: Iterable[str]) -> str:
+    """Return how an operator switches where the scheduler's store is a file."""
+    keys = ", ".join(f"yarn.scheduler.capacity.{path}.disable_preemption" for path in queues)
+    return (
+        f"set {keys} to true (capacity-scheduler.xml), run yarn rmadmin -refreshQueues, and use"
+        " --yarn-preemption off; when yarnctl is down for long, remove the keys and refresh again"
+    )
+
+
+def policy_is_on(configuration: Mapping[str, str]) -> bool:
+    """Return whether a ResourceManager's configuration lets YARN itself preempt."""
+    if not _is_on(configuration, MONITOR) or POLICY not in configuration.get(POLICIES, POLICY):
+        return False
+    return not _is_on(configuration, OBSERVE_ONLY)
 
 
 def _is_on(configuration: Mapping[str, str], name: str) -> bool:
@@ -130,6 +149,8 @@ class Permission:
                 return self._of_priority(action.application)
             case SetQueueMaximum():
                 return self._of_maximum(action.queue)
+            case DisablePreemption():
+                return self._of_preemption(action.queue)
             case Withdraw() | Grow() | Restore():
                 return None
 
@@ -143,9 +164,26 @@ class Permission:
         if self._connection.clock() < self._unwritable_until_ms:
             return self._unwritable
         why = self._queues.why_nothing
-        if why or not self._settings.enforce:
+        mode = self._settings.yarn_preemption
+        if why or not self._settings.enforce or mode == "beside":
             return why
-        return preempted_by_yarn(self._connection.configuration, self._connection.leaves, self._queues)
+        why = preempted_by_yarn(self._connection.configuration, self._connection.leaves, self._queues)
+        return PreemptionOn(why.queue) if mode == "switch" and isinstance(why, YarnPreempts) else why
+
+    def preempted_queues(self) -> tuple[str, ...]:
+        """Return the preemptable leaf queues in which YARN itself may preempt, as last observed."""
+        configuration = self._connection.configuration
+        if configuration is None or not policy_is_on(configuration):
+            return ()
+        return tuple(
+            leaf.path
+            for leaf in self._connection.leaves
+            if self._queues.is_preemptable(leaf.path) and leaf.queue.preemption_disabled is not True
+        )
+
+    def is_preemptable(self, queue: str) -> bool:
+        """Return whether a queue's applications are preemptable."""
+        return self._queues.is_preemptable(queue)
 
     def store_failed(self, problem: Exception) -> None:
         """Note that a request could not be written; none is written for ``STORE_RETRY_MS``."""
@@ -163,6 +201,8 @@ class Permission:
     def _of_application(self, application: str, verb: str) -> Outcome | None:
         """Refuse an order to an application that does not allow it. Raises Unreachable: not known yet."""
         row = self._connection.row(application)
+        if (out := self._connection.left_alone(row)) is not None:
+            return Refused(out)
         if not self._queues.is_preemptable(row.queue):
             return Refused(OfNoPreemptableQueue(row.queue))
         reader = self._readers.of_kind.get(kind_of(row))
@@ -178,9 +218,17 @@ class Permission:
     def _of_priority(self, application: str) -> Outcome | None:
         if not self._settings.allow_priority:
             return Refused(PriorityNotAllowed())
-        queue = self._connection.row(application).queue
+        row = self._connection.row(application)
+        if (out := self._connection.left_alone(row)) is not None:
+            return Refused(out)
+        queue = row.queue
         is_named = self._queues.is_preemptable(queue) or self._queues.is_preempting(queue)
         return None if is_named else Refused(QueueNotNamed(queue))
+
+    def _of_preemption(self, queue: str) -> Outcome | None:
+        if self._settings.yarn_preemption != "switch":
+            return Refused(SwitchNotAllowed())
+        return None if self._queues.is_preemptable(queue) else Refused(NoPreemptableQueue(queue))
 
     def _of_maximum(self, queue: str) -> Outcome | None:
         if not self._settings.allow_queue_cap:

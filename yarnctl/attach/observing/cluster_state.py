@@ -9,8 +9,10 @@ Reservations: no answer names the node of a reservation. YARN reserves only on a
 capacity in every resource, but too little for the ask; those nodes are the candidates. A reservation of an
 application that is not preempting is put on every candidate: then no attempt there is preempted for a
 container that another application would get. Candidates are excluded from the free capacity only if they
-are certainly reserved: when there are no more of them than reserved containers. A preempting application's
-own reservation is named only if it is certain: it must not prevent orders on other nodes for it.
+are certainly reserved: when there are no more of them than reserved containers, or when the records of nodes'
+heartbeats (:mod:`yarnctl.attach.observing.activity_reader`) name the node of every one. A preempting
+application's own reservation is named only if it is certain: it must not prevent orders on other nodes for
+it.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import msgspec
 from yarnctl.attach.connection.application_rows import serving_order
 from yarnctl.attach.connection.calls import Problem, attempt
 from yarnctl.attach.connection.connection import Connection
+from yarnctl.attach.observing.activity_reader import ActivityReader
 from yarnctl.deciding.foresight import Prediction
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
@@ -162,8 +165,9 @@ class Asks(NamedTuple):
 class ClusterObserver:
     """Makes snapshots; the connection keeps the observed applications and queues."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, activities: ActivityReader) -> None:
         self._connection = connection
+        self._activities = activities
         self._manager = connection.manager
         self._calls = connection.calls
         self._settings = connection.settings
@@ -220,6 +224,7 @@ class ClusterObserver:
         for kept in (self._asks, self.sizes):
             for gone in kept.keys() - self._connection.rows.keys():
                 del kept[gone]
+        self._activities.located &= self._asks.keys()
 
     def _views(
         self,
@@ -232,6 +237,7 @@ class ClusterObserver:
         def make(app: yarn.AppInfo, rank: int) -> ApplicationView:
             name = app.application
             size = self.sizes.get(name) or average(app)
+            unclear = QueueUnclear(app.queue) if queues.is_unclear(app.queue) else None
             return views.application_view(
                 app,
                 queue=app.queue,
@@ -239,7 +245,7 @@ class ClusterObserver:
                 am_size=size.am,
                 task_size=size.task,
                 demand=asks.get(name, ()),
-                why_not=QueueUnclear(app.queue) if queues.is_unclear(app.queue) else why_not.get(name),
+                why_not=self._connection.left_alone(app) or unclear or why_not.get(name),
             )
 
         if self._tree != queues.tree:
@@ -282,6 +288,8 @@ class ClusterObserver:
                     answer, labels.get(self._connection.placed(answer).queue, "")
                 )
                 self._asks[name] = Asks(self._applications.waiting[name], found[name], True, left_out)
+                if views.names_hosts(answer):
+                    self._activities.located.add(name)
         return found
 
     def _left_out(self) -> dict[str, NotModelled]:
@@ -327,8 +335,11 @@ class ClusterObserver:
         """Return node -> application with a reservation there, and the nodes that are certainly reserved."""
         named: dict[str, str] = {}
         sure: set[str] = set()
+        suspects: list[str] = []
         holders = self._holders()
         rows = {node.node: node for node in nodes} if holders else {}
+        recorded = self._activities.reserved() if holders else {}
+        least_mib = least_in(self._connection.configuration or {}, 1)[0]
         for row in holders:
             sizes = [ask.size for ask in asks.get(row.application, ())] or [views.reserved(row)]
             size = max(sizes)
@@ -337,15 +348,22 @@ class ClusterObserver:
                 for node, room in free.items()
                 if not fits(size, room)
                 and fits(size, rows[node].total)
+                and room.memory_mib >= least_mib
                 and rows[node].available_vcores != 0  # below 0: the scheduler does not count vcores
             ]
             count = max(1, row.reserved_mib // max(1, size.memory_mib))
             certain = len(candidates) <= count
+            if not certain:
+                suspects += candidates
+                own = [node for node, name in recorded.items() if name == row.application and node in rows]
+                if len(own) >= count:
+                    candidates, certain = own, True
             if certain or not self._connection.queues.is_preempting(row.queue):
                 for node in candidates:
                     named.setdefault(node, row.application)
-            if certain:
-                sure.update(candidates)
+            if certain:  # what has enough room for it is not left out: YARN fills it there
+                sure.update(node for node in candidates if not fits(size, free.get(node, NOTHING)))
+        self._activities.suspects = tuple(dict.fromkeys(suspects))
         return named, frozenset(sure)
 
 
@@ -396,6 +414,10 @@ class Queues:
             return queue, QueueLimits(*self._connection.manager.queue_share(queue))
         except YarnctlError as problem:
             return str(problem)
+
+    def preemption_key(self, queue: str) -> str:
+        """Return a queue's own key of YARN's preemption ("": absent). Raises as the client does."""
+        return self._connection.manager.preemption_key(queue)
 
 
 LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
@@ -457,9 +479,12 @@ class PredictedDemand:
 
 def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:
     """Return an ask's size as the capacity scheduler rounds it: memory to multiples of the smallest one."""
-    texts = [configuration.get(key, "").strip() for key in LEAST_KEYS]
-    least = [
-        int(text) if text.isascii() and text.isdigit() and int(text) else default
-        for text, default in zip(texts, LEAST, strict=True)
-    ]
+    least = least_in(configuration)
     return Resources(-(-size.memory_mib // least[0]) * least[0], max(size.vcores, least[1]))
+
+
+def least_in(configuration: Mapping[str, str], default_mib: int = LEAST.memory_mib) -> Resources:
+    """Return the smallest container that YARN grants: a node with less free in one resource is full."""
+    texts = [configuration.get(key, "").strip() for key in LEAST_KEYS]
+    found = [int(text) if text.isascii() and text.isdigit() else 0 for text in texts]
+    return Resources(found[0] or default_mib, found[1] or LEAST.vcores)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from yarnctl.attach.connection.cluster_queues import QueueNames
+from yarnctl.attach.connection.cluster_queues import QueueNames, left_alone
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.deciding.held_windows import MARK_MS, MARKS_MAX, HeldWindows, spacing_ms, user_owner
 from yarnctl.deciding.model import HeldTime, JobConsent
@@ -24,7 +24,7 @@ class HeldTimes:
     """The last counter of each application, and the sums of each payer."""
 
     def __init__(self, attachment: Attachment, queues: QueueNames) -> None:
-        self._queues = queues
+        self._queues, self._left_alone_users = queues, attachment.left_alone_users
         self._windows = HeldWindows(attachment.loss_window_ms, attachment.budgets)
         self._sample_ms = self._windows.shortest_ms // MARKS_MAX
         self._counters: dict[str, int] = {}
@@ -55,7 +55,7 @@ class HeldTimes:
         sums, fallen = self._sums, set[str]()
         for row in rows:
             queue, name = row.queue, row.application
-            if not self._queues.may_give(queue):
+            if not self._queues.may_give(queue) or left_alone(row, self._left_alone_users, self._queues):
                 continue
             payers = self._payers(row, queue)
             base_s, count_s = before.get(name), row.mib_seconds

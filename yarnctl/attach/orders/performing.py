@@ -33,6 +33,7 @@ from yarnctl.deciding.model import (
     Action,
     Change,
     ChangeKind,
+    DisablePreemption,
     Drain,
     Grow,
     Kill,
@@ -111,6 +112,9 @@ class Performing:
                 return self._set_priority(action)
             case SetQueueMaximum():
                 self._manager.set_queue_maximum(action.queue, action.ratio)
+                return Accepted()
+            case DisablePreemption():
+                self._manager.set_preemption_key(action.queue, "true")
                 return Accepted()
             case Restore():
                 return self._reversible[action.change.kind].write(action.change)

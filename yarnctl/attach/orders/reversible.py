@@ -36,6 +36,22 @@ class QueueMaximum:
         return Accepted()
 
 
+class QueuePreemption:
+    """The leaf's own key ``disable_preemption``. A value of its own wins over its parents'."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._manager = connection.manager
+
+    def read(self, change: Change) -> Reading:
+        """Read the key. A queue that was removed has none, so it reads as one whose owner took it away."""
+        return compared(change, self._manager.preemption_key(change.target))
+
+    def write(self, change: Change) -> Outcome:
+        """Request the value before; an empty one takes the key away."""
+        self._manager.set_preemption_key(change.target, change.before)
+        return Accepted()
+
+
 class ApplicationPriority:
     """The YARN priority of an application.
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from yarnctl.attach.connection.connection import history_server_by, history_server_in
+from yarnctl.attach.connection.connection import history_server_by, history_server_in, refuse_discovery
 from yarnctl.attach.history.finished_applications import FinishedApplications
 from yarnctl.attach.history.finished_jobs import FinishedJobs
 from yarnctl.attach.history.histories import Histories
@@ -242,6 +242,7 @@ def open_history(address: str, cluster: ClusterAddress) -> FinishedJobs:
 
 
 def _found(cluster: ClusterAddress) -> str:
+    refuse_discovery(cluster, "--history", "set --history to its address at the gateway, or --history off")
     manager = cluster.resource_manager()
     found = history_server_in(manager.configuration(), cluster.resource_managers[0])
     if not found and cluster.hadoop_conf_dir:

@@ -16,6 +16,7 @@ from yarnctl.api.cluster_answers import LoopState, Mode
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.view.occupancy import Occupancy, Sample, role_of, sample_of
 from yarnctl.daemon.view.recent_orders import Checkpoint, Decided, RankedRecord, RecentOrders
+from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.daemon.view.why_waiting import Waiting, waiting_reasons
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
@@ -229,14 +230,6 @@ def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
     return msgspec.structs.replace(snapshot, applications=applications, left_out=left_out)
 
 
-def _waiting(controller: Controller, status: LoopStatus, snapshot: Snapshot | None) -> Mapping[str, Waiting]:
-    if snapshot is None:
-        return {}
-    blocked = None if status.state == "running" else next(iter(status.why), ClusterUnseen())
-    orders = controller.ledger.open.values()
-    return waiting_reasons(snapshot, controller.settings, orders, controller.verdicts, blocked)
-
-
 class Control(Protocol):
     """The control of the loop by requests with a token. Each method returns before the loop reacts."""
 
@@ -253,6 +246,7 @@ class Control(Protocol):
 class Publisher:
     """Makes a view of each tick. One thread writes; any may read :attr:`view`.
 
+    ``ungranted`` completes the reasons why applications wait (None: not).
     ``record`` gets the journal's records in their order. ``tick`` is called after each tick with its
     observation; ``set_status`` if only the loop's status is new.
     """
@@ -264,6 +258,7 @@ class Publisher:
         self._counted = Counting()
         self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, EligibilityReason] = {}
+        self.ungranted: Ungranted | None = None
         self._held: tuple[HeldTime, ...] = ()
         self._consents: tuple[JobConsent, ...] = ()
 
@@ -327,8 +322,18 @@ class Publisher:
             left_alone=self.left_alone,
             budgets=self._budgets(controller, observation),
             suspended=suspended_of(controller.ledger),
-            waiting=_waiting(controller, status, snapshot),
+            waiting=self._waiting(controller, status, snapshot, observation.now_ms),
         )
+
+    def _waiting(
+        self, controller: Controller, status: LoopStatus, snapshot: Snapshot | None, now_ms: int
+    ) -> Mapping[str, Waiting]:
+        if snapshot is None:
+            return {}
+        blocked = None if status.state == "running" else next(iter(status.why), ClusterUnseen())
+        orders = controller.ledger.open.values()
+        waiting = waiting_reasons(snapshot, controller.settings, orders, controller.verdicts, blocked)
+        return waiting if self.ungranted is None else self.ungranted.judged(waiting, snapshot, now_ms)
 
     def _budgets(self, controller: Controller, observation: Observation) -> tuple[BudgetStanding, ...]:
         settings = controller.settings

@@ -10,7 +10,7 @@ first that holds:
 4. ``would-order``: the daemon only observes, and would order containers for it.
 5. ``awaited``: running tasks end by themselves in time.
 6. ``rejected``: the newest decision orders nothing, with the causes by application.
-7. ``fits``: all its requests fit, and the ResourceManager has not granted them.
+7. ``fits``: all its requests fit, and the ResourceManager has not granted them (yet: see ``ungranted``).
 8. ``next``: no decision has been made since it came, or since its last order ended.
 """
 
@@ -62,11 +62,17 @@ SHOWN_MAX = 3  # Nodes, and causes, that a sentence names
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """Why an application waits; ``causes``: the tasks that were not chosen for it."""
+    """Why an application waits; ``causes``: the tasks that were not chosen for it.
+
+    ``fitting``: how many containers of all applications fit, for the kind ``fits``. ``yarn``: YARN's own
+    words about it, quoted.
+    """
 
     kind: WaitingKind
     why: WaitingReason
     causes: tuple[Cause, ...] = ()
+    fitting: int = 0
+    yarn: str = ""
 
 
 def is_waiting(view: ApplicationView, snapshot: Snapshot, settings: Settings) -> bool:
@@ -128,7 +134,7 @@ def _reason(
         tasks = 0 if verdict.planned is None else len(verdict.planned.choice.awaited)
         return Waiting("awaited", TasksEndSoon(tasks))
     if found == "placed":
-        return Waiting("fits", _fits(view.application, verdict.snapshot))
+        return Waiting("fits", _fits(view.application, verdict.snapshot), fitting=verdict.fitting)
     if found == "in-flight":
         return Waiting("rejected", TooManyInFlight())
     return Waiting("rejected", found, verdict.causes)
@@ -153,12 +159,14 @@ def _fits(application: str, snapshot: Snapshot) -> FitsNotGranted:
 
 
 def sentence(waiting: Waiting) -> str:
-    """Return the one sentence: the reason, and how many tasks of which applications were not chosen."""
+    """Return the one sentence: the reason, the tasks that were not chosen by application, YARN's words."""
     whole = LEADS.get(waiting.kind, "") + text(waiting.why)
     shown = [cause_sentence(cause) for cause in waiting.causes[:SHOWN_MAX]]
     if rest := sum(cause.tasks for cause in waiting.causes[SHOWN_MAX:]):
         shown.append(f"{rest} more tasks")
-    return f"{whole} ({'; '.join(shown)})" if shown else whole
+    if shown:
+        whole = f"{whole} ({'; '.join(shown)})"
+    return f"{whole}; {waiting.yarn}" if waiting.yarn else whole
 
 
 def cause_sentence(cause: Cause) -> str:

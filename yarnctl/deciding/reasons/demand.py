@@ -32,6 +32,18 @@ class NoQueueOverGuarantee(Reason, frozen=True):
     sentence = "no preemptable queue is over its guarantee"
 
 
+class OutsideHours(Reason, frozen=True):
+    """Of the preemptable queues over their guarantee, ``queue`` opens first; ``zone``: of its hours."""
+
+    sentence = (
+        "containers of queue {queue} may not be taken at this hour ({zone}); it opens {opens_at_ms:instant}"
+    )
+    remedy = "wait, or change hours of the queue in --budgets"
+    queue: str
+    opens_at_ms: int
+    zone: str
+
+
 class QueueAtMaximum(Reason, frozen=True):
     sentence = "the application's queue is at its maximum"
 
@@ -142,7 +154,7 @@ class StandingAside(Reason, frozen=True):
 
 
 _Short = Unmet | ClusterFull
-_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee
+_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | OutsideHours
 _Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
 _Limit = _Queue | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
 _Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | MoreUrgentWaits | OthersFirst | StandingAside

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from yarnctl.deciding.reasons.rooting import Reason
 
 
 class InNoPreemptableQueue(Reason, frozen=True):
     sentence = "the application's queue is not preemptable"
+
+
+class LeftAlone(Reason, frozen=True):
+    """``by``: what opts out. ``name``: the tag, the user or the queue."""
+
+    sentence = "the application is left alone, because its {by} opts out: {name}"
+    by: Literal["tag", "user", "queue"]
+    name: str
 
 
 class QueueUnclear(Reason, frozen=True):
@@ -167,7 +177,7 @@ class HoldsResource(Reason, frozen=True):
 
 _NotYet = ConfigurationUnread | AnswerLate | DriverStarting
 _Unread = _NotYet | ConfigurationUnreadable | MasterUnreachable | ConfigurationOdd
-_Foreign = InNoPreemptableQueue | QueueUnclear | OtherKind
+_Foreign = InNoPreemptableQueue | LeftAlone | QueueUnclear | OtherKind
 _Unwrapped = NoStreamingReducer | NoReduces | NoRunnerCarried | RunnerOptionsOpen | RunnerWithoutReducer
 _Path = NotInHdfs | OtherNameNode | PathOdd | StoreOutside | RequestsElsewhere
 _Store = OtherOwner | RunnerSays | CheckpointUnseen

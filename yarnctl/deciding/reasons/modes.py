@@ -88,6 +88,13 @@ class YarnPreempts(Reason, frozen=True):
     key: str
 
 
+class PreemptionOn(Reason, frozen=True):
+    """With ``--yarn-preemption switch``; it passes with the next look after the switch."""
+
+    sentence = "YARN's own preemption of queue {queue} is not switched off yet"
+    queue: str
+
+
 class YarnPreemptsWithin(Reason, frozen=True):
     sentence = "YARN itself preempts containers within queue {queue} ({key}=true)"
     remedy = "set intra-queue-preemption.disable_preemption=true for that queue"
@@ -127,7 +134,7 @@ _Chosen = NothingInTheWay | NotEnforcing | Continued | Paused
 _Hdfs = LockHeldElsewhere | LockRanOut | HdfsUnwritable | FoldersNotSeen | FoldersUnreachable | FoldersUnfit
 _Queues = QueuesUnread | NoLeafQueue | AmbiguousQueue | ParentQueue | QueueInBothRoles | QueuesVanished
 _Options = QueueNamedTwice | BudgetOfNoPreemptableQueue
-_Yarn = ManagerSettling | PreemptionUnknown | YarnPreemptsSomewhere | YarnPreempts | YarnPreemptsWithin
+_Preemption = PreemptionUnknown | PreemptionOn | YarnPreemptsSomewhere | YarnPreempts | YarnPreemptsWithin
 _Seen = ClusterFault | ClusterUnseen | AskedToStop | TicksDone | LoopFailed
-ModeReason = _Chosen | _Hdfs | _Queues | _Options | _Yarn | _Seen
+ModeReason = _Chosen | _Hdfs | _Queues | _Options | ManagerSettling | _Preemption | _Seen
 """Why the daemon acts or does not (``stance``; the loop's state in the API)."""

@@ -96,6 +96,12 @@ class QueueServing(Reason, frozen=True):
     sentence = "production requests are being served"
 
 
+class LeaderActs(Reason, frozen=True):
+    """With ``--yarn-preemption switch``."""
+
+    sentence = "yarnctl acts, and YARN's own preemption would kill what it frees"
+
+
 class DemandOver(Reason, frozen=True):
     sentence = "no production application has pending requests any more"
 
@@ -138,7 +144,7 @@ class OperatorRestores(Reason, frozen=True):
     sentence = "an operator ran yarnctl restore"
 
 
-_Lowered = QueueServing | DeadlineOrder
+_Lowered = QueueServing | DeadlineOrder | LeaderActs
 _Due = DemandOver | LeftByEarlierRun | Stopping | MayNotAct | OperatorRestores
 _Ended = ReadBack | TargetGone | ChangedByOthers | NotChanged | TakenOver
 ChangeReason = _Lowered | _Due | _Ended

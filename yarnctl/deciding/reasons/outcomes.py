@@ -147,6 +147,11 @@ class HoldNotAllowed(Reason, frozen=True):
     remedy = "set --cap-queue"
 
 
+class SwitchNotAllowed(Reason, frozen=True):
+    sentence = "yarnctl may not switch YARN's own preemption"
+    remedy = "set --yarn-preemption switch"
+
+
 class NoPreemptableQueue(Reason, frozen=True):
     sentence = "queue {queue} is not preemptable"
     queue: str
@@ -195,7 +200,8 @@ _Unsent = Observing | ClientFault | NoHdfs | ForeignAttempt | NeverSent | NoRequ
 _Checkpoint = ManifestUnusable | CheckpointsUnseen | ManifestOfAnother | GoneOn | HoldOver | NotHoldingYet
 _Kill = KillNotAllowed | BegunMeanwhile | ExecutorBusy | NoReduceOf | AttemptOver | AttemptUnknown
 _Master = MasterSilent | MasterNotReached | RunsElsewhere | ReleasedAlready
-_Permission = PriorityNotAllowed | QueueNotNamed | HoldNotAllowed | NoPreemptableQueue | OfNoPreemptableQueue
+_Queue = QueueNotNamed | NoPreemptableQueue | OfNoPreemptableQueue
+_Permission = PriorityNotAllowed | HoldNotAllowed | SwitchNotAllowed | _Queue
 _Virtual = MasterDown | NotInReducePhase | NoValidManifest | EndedOrForeign | NotInVirtualTime
 _Gone = NoSuchContainer | AttemptEnded | NoSuchApplication
 OwnOutcome = _Unsent | _Checkpoint | _Kill | _Master | _Permission | _Virtual | _Gone

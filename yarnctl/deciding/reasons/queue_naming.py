@@ -51,11 +51,19 @@ class BudgetOfNoPreemptableQueue(Reason, frozen=True):
     """``paths``: the preemptable queues."""
 
     sentence = (
-        "loss budget for queue {name}: {path} is not preemptable; the preemptable queues are {paths:list}"
+        "[queue.{name}] in --budgets: {path} is not preemptable; the preemptable queues are {paths:list}"
     )
     name: str
     path: str
     paths: tuple[str, ...]
+
+
+class EveryQueueLeftAlone(Reason, frozen=True):
+    """By ``leave_alone`` in the budgets file."""
+
+    sentence = "every preemptable queue is left alone: {names:list}"
+    remedy = "remove leave_alone of one of them in --budgets"
+    names: tuple[str, ...]
 
 
 class QueueNamedTwice(Reason, frozen=True):
@@ -78,6 +86,7 @@ QueueProblem = (
     | ParentQueue
     | QueueInBothRoles
     | BudgetOfNoPreemptableQueue
+    | EveryQueueLeftAlone
     | QueueNamedTwice
 )
 """What is wrong with a name that was given for a queue."""

@@ -34,6 +34,20 @@ class TooManyInFlight(Reason, frozen=True):
     remedy = "wait for the open orders, or raise --in-flight"
 
 
+class GrantExpected(Reason, frozen=True):
+    """As ``fits-not-granted``, before the time in which YARN grants what fits has passed."""
+
+    sentence = (
+        "{containers:containers} fit [nodes?on {nodes:list}|into what orders free]"
+        "[more? and {more} more nodes]; YARN grants one container per node and heartbeat, here within"
+        " {within_ms:span}"
+    )
+    containers: int
+    nodes: tuple[str, ...]
+    more: int
+    within_ms: int
+
+
 class FitsNotGranted(Reason, frozen=True):
     """``nodes``: the first nodes with free capacity for a request, ``more``: the number of others.
 
@@ -43,12 +57,14 @@ class FitsNotGranted(Reason, frozen=True):
     sentence = (
         "{containers:containers} fit [nodes?on {nodes:list}|into what orders free]"
         "[more? and {more} more nodes]; the ResourceManager has not granted them"
+        "[waited_ms? in {waited_ms:span}]"
         "[reserved?; reservations there: {reserved:list}]"
     )
     containers: int
     nodes: tuple[str, ...]
     more: int = 0
     reserved: tuple[str, ...] = ()
+    waited_ms: int = 0
 
 
 class DecidedNext(Reason, frozen=True):
@@ -57,7 +73,8 @@ class DecidedNext(Reason, frozen=True):
     sentence = "yarnctl decides at its next observation of the cluster"
 
 
-_Own = ContainersOrdered | WouldOrder | TasksEndSoon | TooManyInFlight | FitsNotGranted | DecidedNext
+_Expected = ContainersOrdered | WouldOrder | TasksEndSoon | GrantExpected
+_Own = _Expected | TooManyInFlight | FitsNotGranted | DecidedNext
 WaitingReason = _Own | TriggerReason | ModeReason
 """Why a preempting application waits (``waiting`` in the API)."""
 OwnWaitingReason = _Own

@@ -102,6 +102,8 @@ class FlinkBounds:
         """Read the bounds; "gone" if the application has ended, "other" if another job runs in it."""
         if has_ended(self._connection, change.target):
             return Reading("gone")
+        if self._connection.guard.is_changing(change.target):
+            return Reading("late", "a request to change the bounds has no answer yet")
         manager = self._job_manager(change.target)
         job = bounds_in(change.before).job
         found = self._connection.guard.read(change.target, "grow", lambda _name, _: job_now(manager, job))
@@ -182,10 +184,10 @@ class WorkerOrders:
             return no
         try:
             outcome = self._set(drain, manager, job, fewer)
-        except YarnctlError as problem:
-            # After a missing answer the bounds are read: if they are unchanged, they were not lowered.
-            if not isinstance(problem, Uncertain) or manager.bounds(job) == now.bounds:
-                self._restorer.not_made(change.key)
+        except Uncertain:
+            raise  # it may arrive later: reading the bounds now would prove nothing, so the change is open
+        except YarnctlError:
+            self._restorer.not_made(change.key)
             raise
         if not isinstance(outcome, Accepted | Unknown):
             self._restorer.not_made(change.key)

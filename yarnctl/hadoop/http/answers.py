@@ -134,13 +134,17 @@ PASS_ON = ("StandbyException", "RetriableException")
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):
-    """An answer. ``kind`` is the media type without parameters; ``url`` is safe to show."""
+    """An answer. ``kind`` is the media type without parameters; ``url`` is safe to show.
+
+    ``challenge``: the authentication that a 401 requires.
+    """
 
     status: int
     kind: str
     body: bytes
     url: str
     location: str = ""
+    challenge: str = ""
 
     @property
     def is_json(self) -> bool:
@@ -160,7 +164,8 @@ def bad_answer(answer: HttpAnswer, problem: str, expected: str, remedy: str = ""
 def decoded(answer: HttpAnswer, decoder: OneDecoder[Any] | ListDecoder[Any]) -> Any:
     """Decode a 200; raises BadAnswer for anything else, with a description of it."""
     if answer.status != 200:
-        raise bad_answer(answer, f"HTTP {answer.status}{_target(answer)}", decoder.words)
+        remedy = USE_BASIC if KNOX_LOGIN in answer.location else ""
+        raise bad_answer(answer, f"HTTP {answer.status}{_target(answer)}", decoder.words, remedy)
     if not answer.is_json:
         problem, remedy = _peek(answer)
         raise bad_answer(answer, problem, decoder.words, remedy)
@@ -213,12 +218,16 @@ def judge(answer: HttpAnswer, method: str, daemon: str) -> None:
         kind = Missing
     elif remote.exception == "FileAlreadyExistsException":
         kind = ExistsAlready
-    said = explain(answer.url, problem, "", _REMEDIES.get(answer.status, ""))
+    is_basic = answer.status == 401 and answer.challenge.lower().startswith("basic")
+    said = explain(answer.url, problem, "", _BASIC if is_basic else _REMEDIES.get(answer.status, ""))
     rejected = kind(said, answer.status, remote.exception)
     rejected.fault = problem
     raise rejected
 
 
+KNOX_LOGIN = "/knoxsso/"
+USE_BASIC = "use a topology of Knox with HTTP Basic: KnoxSSO's login page needs a browser"
+_BASIC = "set user and password_file: this gateway requires HTTP Basic; check both if they are set"
 _REMEDIES = {
     401: "set user, or authentication = kerberos with a valid ticket (klist, kinit)",
     403: "check the ACLs; set user, or allow anonymous callers",

@@ -1,10 +1,13 @@
-"""Authenticate requests to Hadoop by a plain name or a Kerberos ticket.
+"""Authenticate requests to Hadoop by a plain name, a Kerberos ticket, or a gateway's password.
 
-No secret is kept here, and none is put into a URL except one delegation token per client: else the NameNode
-would make one for each file. With ``simple`` authentication the name is sent as ``user.name`` (facts, section
+No secret is put into a URL except one delegation token per client: else the NameNode would make one for each
+file. With ``simple`` authentication the name is sent as ``user.name`` (facts, section
 1.5: a stock cluster accepts it unchecked). With ``kerberos`` the ticket cache of the process (``kinit``, or
   the keytab of ``KRB5_CLIENT_KTNAME``) is used through SPNEGO, by an optional package that is imported only
   then.
+
+With ``basic`` a gateway checks user and password (HTTP Basic). The password is read from a file that no
+other user can read, and sent over TLS only, to the addresses of options, environment and file.
 
 A ticket goes only to hosts that options, Hadoop's files or the ResourceManager's own configuration name. No
 answer of an application (``trackingUrl``, a redirect below /proxy/) adds a host, and redirects are followed
@@ -13,8 +16,11 @@ to configured addresses only.
 
 from __future__ import annotations
 
+import base64
 import importlib
 import logging
+import os
+import stat
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -35,18 +41,21 @@ TOKEN_KEPT_S = 6 * 3600.0  # For one delegation token; the NameNode accepts it f
 OVER_HTTP = "use an https address, or set token_over_http = true (YARNCTL_TOKEN_OVER_HTTP=1)"
 """The remedy if a delegation token would be sent over plain HTTP."""
 
-Method = Literal["simple", "kerberos"]
+PASSWORD_BYTES_MAX = 4096
+Method = Literal["simple", "kerberos", "basic"]
 
 
 class Identity(msgspec.Struct, frozen=True):
     """The identity of the caller. ``user`` "" with ``simple``: the cluster's static user.
 
     ``token_over_http``: a delegation token may be sent over plain HTTP, where it can be read on the way.
+    ``password_file``: the file with the password of ``basic``.
     """
 
     user: str = ""
     method: Method = "simple"
     token_over_http: bool = False
+    password_file: str = ""
 
     def query(self) -> dict[str, str]:
         """Return the query parameters that name the caller."""
@@ -72,10 +81,59 @@ class Ticket(AuthBase):
         return signed
 
 
+class Password(AuthBase):
+    """Signs requests with HTTP Basic. Raises Rejected, and sends nothing, for an address without TLS."""
+
+    def __init__(self, user: str, password: bytes) -> None:
+        word = base64.b64encode(user.encode() + b":" + password).decode()
+        self._sign: Callable[[PreparedRequest], None] = lambda request: request.headers.update(
+            {"Authorization": f"Basic {word}"}
+        )
+
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        """Add the header. (It stays at this host: a redirect to another one is sent without it.)"""
+        if not (request.url or "").startswith("https:"):
+            place = (request.url or "").partition("?")[0]
+            raise Rejected(explain(place, "a password would be sent over plain HTTP", "https"))
+        self._sign(request)
+        return request
+
+
+def read_password(file: str) -> bytes:
+    """Return the first line of a file that only its owner can read, in bytes; raises BadInput.
+
+    The owner must be this user or root. The message never has the content.
+    """
+    where = f"password_file {file[:200]}"
+    try:
+        with open(file, "rb") as opened:
+            status = os.fstat(opened.fileno())
+            text = opened.read(PASSWORD_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            where, f"cannot be read ({type(error).__name__})", "check its path and owner"
+        ) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise BadInput(where, "not a regular file", "write the password to a file with mode 600")
+    if status.st_mode & 0o077 or status.st_uid not in (os.geteuid(), 0):
+        problem = f"other users may read it (mode {stat.S_IMODE(status.st_mode):o}, uid {status.st_uid})"
+        raise BadInput(where, problem, f"run chmod 600 {file[:200]} as this daemon's user")
+    password = text.removesuffix(b"\n").removesuffix(b"\r")
+    if not password or len(text) > PASSWORD_BYTES_MAX or any(byte < 32 or byte == 127 for byte in password):
+        problem = "empty, too long, or not one line of text"
+        raise BadInput(where, problem, "write the password as its only line")
+    return password
+
+
 def session_auth(identity: Identity) -> AuthBase | None:
-    """Return the signer of each request (None: not signed); BadInput if Kerberos' package is missing."""
+    """Return the signer of each request (None: not signed).
+
+    Raises BadInput if Kerberos' package is missing, or the password cannot be used.
+    """
     if identity.method == "simple":
         return None
+    if identity.method == "basic":
+        return Password(identity.user, read_password(identity.password_file))
     try:
         package = importlib.import_module("requests_gssapi")
     except (ImportError, OSError) as error:  # OSError: the Kerberos libraries themselves are missing

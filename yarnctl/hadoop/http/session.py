@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import io
+import re
 import socket
 import ssl
 import threading
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
     from requests.auth import AuthBase
 
 HEADERS = {"User-Agent": "yarnctl", "X-XSRF-Header": "yarnctl"}  # The headers of every request
-FOREIGN = "/proxy/"  # Below this path of a ResourceManager the answers come from programs of applications
+FOREIGN = re.compile(r"(?!.*/webhdfs/v1/)(/[^/]+)*?/proxy/(redirect/)?application_")
+"""The paths of a ResourceManager, perhaps behind a gateway, at which programs of applications answer."""
 HEADER_SLACK = 1 << 20  # The most bytes of headers and framing beyond the body's bound
 CHUNK_BYTES = 1 << 20
 POOL_MAX = 32  # Connections to one address that are kept for the next call
@@ -274,7 +276,7 @@ class _OwnCookies(DefaultCookiePolicy):
 
     def set_ok(self, cookie: Cookie, request: Request) -> bool:
         path = urlsplit(request.get_full_url()).path
-        return not path.startswith(FOREIGN) and super().set_ok(cookie, request)
+        return not FOREIGN.match(path) and super().set_ok(cookie, request)
 
 
 class _SharedCookies(requests.cookies.RequestsCookieJar):

@@ -9,7 +9,8 @@ configured address and to no other), 307 with Refresh only, 200 with the text "T
 now", an HTML page, 403 with a StandbyException from a NameNode.
 
 Below ``/proxy/`` an application's own program answers. It is not trusted: its redirects are not followed,
-because they could send our name to any address, and its cookies are not kept (``session``).
+because they could send our name to any address, and its cookies are not kept (``session``). An address may
+have a path, which a gateway puts before the daemon's paths (``gateway``).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from yarnctl.hadoop.http.answers import (
     safe_url,
 )
 from yarnctl.hadoop.http.auth import Identity, session_auth
+from yarnctl.hadoop.http.gateway import normal_base, placed
 from yarnctl.hadoop.http.session import (
     FOREIGN,
     CallLimits,
@@ -118,7 +120,7 @@ class Transport:
     def _session(self, base: str) -> requests.Session:
         session = open_session(self.limits, self._auth, self._ca_file)
         for (name, path), value in list(self._cookies.items()):  # another thread may keep one
-            session.cookies.set(name, value, domain=urlsplit(base).hostname or "", path=path)
+            _set_cookie(session, base, name, value, path)
         return session
 
     def move_to(self, addresses: Sequence[str], daemon: str) -> None:
@@ -135,7 +137,7 @@ class Transport:
         """Send this cookie below ``path`` from now on."""
         self._cookies[name, path] = value
         for base, session in self._sessions.items():
-            session.cookies.set(name, value, domain=urlsplit(base).hostname or "", path=path)
+            _set_cookie(session, base, name, value, path)
 
     @overload
     def read(
@@ -241,7 +243,7 @@ class Transport:
     ) -> tuple[HttpAnswer, str]:
         """Try one address, follow 307 and 308 with method and body kept; return answer and address."""
         session = self._sessions[base]
-        url = f"{base}{path}"
+        url = placed(base, path)
         for _ in range(self.limits.redirects + 1):
             asked = _with_query(url, {**query, **self.identity.query()})
             answer = self._send(session, method, asked, body, headers)
@@ -253,7 +255,7 @@ class Transport:
 
     def _next(self, url: str, answer: HttpAnswer) -> str:
         """Return the target of a 307 or 308, if it may be followed."""
-        if urlsplit(url).path.startswith(FOREIGN):
+        if FOREIGN.match(urlsplit(url).path):
             raise BadAnswer(
                 explain(url, "the application's own program redirects", "no redirect", "not followed")
             )
@@ -295,7 +297,7 @@ class Transport:
         base = self._pinned
         try:
             before = clock_ms()
-            got = exchange(self._sessions[base], self.limits, "GET", base + path, {}, b"")
+            got = exchange(self._sessions[base], self.limits, "GET", placed(base, path), {}, b"")
             after = clock_ms()
             told = parsedate_to_datetime(got.headers.get("Date", ""))
             return int(told.timestamp() * 1000) - (before + after) // 2
@@ -358,12 +360,22 @@ _BY_DNS = "add the name to DNS or to /etc/hosts of this host"
 def _answer(received: Received, url: str) -> HttpAnswer:
     kind = received.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     return HttpAnswer(
-        received.status, kind, received.body, safe_url(url), received.headers.get("Location", "")
+        received.status,
+        kind,
+        received.body,
+        safe_url(url),
+        received.headers.get("Location", ""),
+        received.headers.get("WWW-Authenticate", ""),
     )
 
 
+def _set_cookie(session: requests.Session, base: str, name: str, value: str, path: str) -> None:
+    parts = urlsplit(base)
+    session.cookies.set(name, value, domain=parts.hostname or "", path=parts.path + path)
+
+
 def _checked(address: str, daemon: str) -> str:
-    """Return the address without a slash at its end; raises BadInput for an invalid base URL."""
+    """Return the address as ``normal_base`` does; raises BadInput for an invalid base URL."""
     where, remedy = f"{daemon} address {safe_url(address)}", "use the form http://host:8088"
     try:
         parts = urlsplit(address)
@@ -371,10 +383,10 @@ def _checked(address: str, daemon: str) -> str:
     except ValueError:
         raise BadInput(where, "not a URL", remedy) from None
     if "@" in parts.netloc:
-        raise BadInput(where, "contains user info", "remove it; set user or Kerberos instead")
+        raise BadInput(where, "contains user info", "remove it; set user, Kerberos or password_file instead")
     if not usable or parts.query or parts.fragment or any(letter.isspace() for letter in address):
         raise BadInput(where, "not an address of a daemon", remedy)
-    return address.rstrip("/")
+    return normal_base(address)
 
 
 def _with_query(url: str, query: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Parse the tags of an application: its deadline, its admission, what it may lose, and how it may be drained.
+"""Parse an application's tags: deadline, admission, opting out, what it may lose, how it may be drained.
 
 An invalid tag allows less, never more.
 """
@@ -37,6 +37,17 @@ def deadline_tag_ms(tags: Sequence[str]) -> int | None:
 def tags_in(text: str) -> tuple[str, ...]:
     """Return the tags of a list with commas, as YARN and frameworks write it."""
     return tuple(tag for tag in map(str.strip, text.split(",")) if tag)
+
+
+_LEAVE_ALONE = re.compile("yarnctl.?leave.*", re.IGNORECASE)
+
+
+def leave_alone_tag(tags: Sequence[str]) -> str | None:
+    """Return the tag by which an application opts out, None if there is none.
+
+    It is written ``yarnctl-leave-alone``. Every tag that begins like it counts: a misspelt one opts out, too.
+    """
+    return next((tag for tag in tags if _LEAVE_ALONE.fullmatch(tag)), None)
 
 
 MAY_LOSE_TAG = "yarnctl-may-lose:"

@@ -26,7 +26,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
-from yarnctl.deciding.reasons.eligibility import EligibilityReason, MasterUnreachable
+from yarnctl.deciding.reasons.eligibility import EligibilityReason, LeftAlone, MasterUnreachable
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.tags import deadline_tag_ms, tags_in
 from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
@@ -335,6 +335,7 @@ def application_view(
         priority=application.priority,
         deadline_at_ms=deadline_at_ms(application),
         progress_ratio=progress_ratio(application),
+        left_alone=isinstance(why_not, LeftAlone),
     )
 
 
@@ -369,6 +370,14 @@ def cluster_room(nodes: Iterable[yarn.NodeRow]) -> tuple[Resources, Resources, M
     offering = [node for node in nodes if node.available_mib > 0 and node.state == "RUNNING"]
     free = {node.node: node.free for node in sorted(offering, key=attrgetter("node"))}
     return total, largest, free
+
+
+def names_hosts(application: yarn.AppInfo) -> bool:
+    """Return whether a request of an application names a node: YARN may wait for that node."""
+    return any(
+        row.count > 0 and row.location != ANYWHERE and not row.location.startswith("/")
+        for row in application.requests
+    )
 
 
 def reserved(application: yarn.AppInfo) -> Resources:

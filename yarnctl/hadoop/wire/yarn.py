@@ -348,7 +348,8 @@ class QueueInfo(msgspec.Struct, frozen=True):
     parent's children.
     ``default_label`` is the label of a leaf's containers that ask for none. ``capacity_percent`` and
     ``capacity_max_percent`` are parts of the parent's; ``am_ratio`` is the part of a leaf that masters may
-    use; ``acls`` are shown from 3.3 on.
+    use; ``acls`` are shown from 3.3 on. ``created`` is "dynamicLegacy" or "dynamicFlexible" for a queue that
+    YARN made for a job; ``is_created``: the same for a leaf of the first kind, before 3.4.
     """
 
     name: str = field(name="queueName")
@@ -384,6 +385,8 @@ class QueueInfo(msgspec.Struct, frozen=True):
     am_ratio: float | None = field(name="configuredMaxAMResourceLimit", default=None)
     parallel_max: int | None = field(name="maxParallelApps", default=None)
     acls: QueueAcls | None = field(name="queueAcls", default=None)
+    created: str = field(name="creationMethod", default="")
+    is_created: bool = field(name="isAutoCreatedLeafQueue", default=False)
     below: QueueList | None = field(name="queues", default=None)
 
     @property
@@ -393,8 +396,18 @@ class QueueInfo(msgspec.Struct, frozen=True):
 
     @property
     def unit(self) -> str:
-        """How its capacity is given: "percentage", "weight" or "absolute" (before 3.3: by a flag)."""
+        """How its capacity is given: "percentage", "weight", "absolute" (before 3.3: by a flag) or "mixed".
+
+        Mixed (from 3.4, without the legacy queue mode): one resource in percent, another by weight.
+        """
         return self.mode or ("absolute" if self.is_absolute else "percentage")
+
+    @property
+    def template(self) -> str:
+        """The prefix of this queue's keys at its parent, from whose template YARN made it; "": own keys."""
+        if self.created == "dynamicFlexible":
+            return "auto-queue-creation-v2.leaf-template"
+        return "leaf-queue-template" if self.created == "dynamicLegacy" or self.is_created else ""
 
     @property
     def administrators(self) -> str | None:
@@ -430,9 +443,18 @@ class UserInfo(msgspec.Struct, frozen=True):
 
 
 class SchedulerKind(msgspec.Struct, frozen=True):
-    """GET /scheduler: the type of any scheduler's answer, as in ``fairScheduler``."""
+    """GET /scheduler: the type of any scheduler's answer, as in ``fairScheduler``; "": none is shown.
 
-    kind: str = field(name="type")
+    ``typed`` is its name in answers made with MOXy, and in those before Hadoop 3.1.
+    """
+
+    named: str = field(name="type", default="")
+    typed: str = field(name="@xsi.type", default="")
+
+    @property
+    def kind(self) -> str:
+        """The type, by either name."""
+        return self.named or self.typed
 
 
 class SubCluster(msgspec.Struct, frozen=True):

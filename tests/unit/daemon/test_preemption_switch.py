@@ -1,0 +1,233 @@
+"""YARN's own preemption is off while yarnctl acts, and on again whatever ends it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon
+from tests.unit.restoring.world import FOLDER, Folder, Host, Values
+from yarnctl.daemon.loop import Loop
+from yarnctl.daemon.preemption_switch import HOLD_MS, RETRY_MS, PreemptionSwitch
+from yarnctl.deciding.model import Change, DisablePreemption, Outcome, Refused, Unknown, Withheld
+from yarnctl.deciding.reasons.modes import ManagerSettling, ModeReason, Paused, PreemptionOn
+from yarnctl.deciding.reasons.orders import ReadBack
+from yarnctl.deciding.reasons.outcomes import ClientFault
+from yarnctl.deciding.records import Lowering, Performed, Restored, performed
+from yarnctl.journal.fold import OpenChanges
+from yarnctl.restoring.change_file import command_for, stored_records
+
+RESEARCH, LAB = "root.research", "root.lab"
+PAUSED = Paused("by a person")
+
+
+class Net:
+    """A ResourceManager whose policy runs: the keys of leaves, and one process that switches them."""
+
+    def __init__(self, keys: dict[str, str] | None = None) -> None:
+        self.hdfs = Folder()
+        self.values = Values(self.hdfs)
+        self.values.values = dict(keys or {RESEARCH: ""})
+        self.preemptable = set(self.values.values)
+        self.host, self.switch = self.process("one")
+        self.epoch = "1"
+        self.requests: list[str] = []
+
+    def process(self, holder: str, term: int = 1) -> tuple[Host, PreemptionSwitch]:
+        """Return a process that would switch, and its restorer."""
+        host = Host(self.hdfs, self.values, holder, term)
+        switch = PreemptionSwitch(
+            self.preempted, self.key, self.perform, lambda queue: queue in self.preemptable, host.restorer
+        )
+        return host, switch
+
+    def preempted(self) -> list[str]:
+        return [queue for queue in self.preemptable if self.key(queue) != "true"]
+
+    def key(self, queue: str) -> str:
+        return str(self.values.values[queue])
+
+    def perform(self, action: DisablePreemption) -> Outcome:
+        self.requests.append(action.queue)
+        recorded = [one.record for one in stored_records(self.hdfs, FOLDER)]  # type: ignore[arg-type]
+        assert any(
+            change.target == action.queue for record in recorded if record for change in record.changes
+        ), "switched, and no record in HDFS says so"
+        return self.values.set(action.queue, "true")
+
+    def tick(self, at_ms: int, closed: ModeReason | None = None, *, waits: bool = False) -> None:
+        """Do as the loop after a tick."""
+        tick(self.host, self.switch, self.epoch, at_ms, closed, waits=waits)
+
+
+def tick(
+    host: Host, switch: PreemptionSwitch, epoch: str, at_ms: int, closed: ModeReason | None, *, waits: bool
+) -> None:
+    host.now_ms = 1_000_000 + at_ms
+    switch.reconcile(host.records.append, host.now_ms, closed, epoch, may_wait=waits)
+    host.restorer.reconcile()
+
+
+@pytest.mark.parametrize("before", ["", "false"])
+def test_switch_lasts_while_yarnctl_acts_and_restores_each_value_before(before: str) -> None:
+    net = Net({RESEARCH: before, LAB: "true"})
+    for at_ms in range(0, 600_000, 500):
+        net.tick(at_ms, PreemptionOn(RESEARCH) if at_ms == 0 else None, waits=at_ms % 7_000 < 3_000)
+    assert (net.requests, net.values.values) == ([RESEARCH], {RESEARCH: "true", LAB: "true"})
+    net.tick(600_000, PAUSED)
+    net.tick(602_000, PAUSED)
+    assert (net.values.values, net.hdfs.files) == ({RESEARCH: before, LAB: "true"}, {})
+    assert [type(record) for record in net.host.records[:2]] == [Lowering, Performed]
+    net.tick(603_000)
+    assert net.values.values[RESEARCH] == "true"
+
+
+def test_pause_waits_for_the_end_of_demand_and_at_most_a_stated_time() -> None:
+    net = Net()
+    net.tick(0)
+    net.tick(1_000, PAUSED, waits=True)
+    net.tick(HOLD_MS, PAUSED, waits=True)
+    assert net.values.values[RESEARCH] == "true"
+    net.tick(HOLD_MS + 1_000, PAUSED, waits=True)
+    assert net.values.values[RESEARCH] == ""
+    net.tick(HOLD_MS + 3_000)
+    net.tick(HOLD_MS + 4_000)
+    assert net.values.values[RESEARCH] == "true", "it acts again, and begins with a new hold"
+    net.tick(HOLD_MS + 5_000, PAUSED, waits=True)
+    assert net.values.values[RESEARCH] == "true"
+    net.tick(HOLD_MS + 6_000, PAUSED)
+    assert net.values.values[RESEARCH] == ""
+
+
+def test_standby_keeps_what_a_killed_leader_switched() -> None:
+    net = Net()
+    net.tick(0)
+    net.host, net.switch = net.process("two", term=2)
+    net.host.restorer.lost()
+    for at_ms in range(8_000, 30_000, 500):
+        net.tick(at_ms, ManagerSettling() if at_ms < 12_000 else None, waits=True)
+        assert net.values.values[RESEARCH] == "true"
+    assert net.requests == [RESEARCH]
+    net.tick(31_000, PAUSED)
+    net.tick(33_000, PAUSED)
+    assert (net.values.values[RESEARCH], net.hdfs.files) == ("", {}), "the value before the first switch"
+
+
+def test_standby_with_other_queues_restores_what_it_does_not_use() -> None:
+    net = Net({RESEARCH: "", LAB: "false"})
+    net.tick(0)
+    assert sorted(net.requests) == [LAB, RESEARCH]
+    host, switch = net.process("two", term=2)
+    host.restorer.lost()
+    net.preemptable = {RESEARCH}
+    tick(host, switch, "1", 20_000, None, waits=True)
+    assert net.values.values == {RESEARCH: "true", LAB: "false"}
+
+
+def test_restarted_manager_that_forgot_the_key_is_set_again_at_the_first_look() -> None:
+    net = Net()
+    net.tick(0)
+    net.values.values[RESEARCH], net.epoch = "", "2"  # a memory store
+    net.tick(500, ManagerSettling(), waits=True)
+    assert net.values.values[RESEARCH] == "true"
+    assert [type(record) for record in net.host.records] == [Lowering, Performed, Performed]
+    fold = OpenChanges()
+    for record in net.host.records:
+        assert fold.problem(record) == ""
+        fold.apply(record)
+
+
+def test_forgotten_key_counts_as_restored() -> None:
+    net = Net()
+    net.tick(0)
+    net.values.values[RESEARCH] = ""
+    requests = len(net.values.requests)
+    net.tick(500, PAUSED)
+    assert len(net.values.requests) == requests
+    (end,) = [record for record in net.host.records if isinstance(record, Restored)]
+    assert (end.why, net.hdfs.files) == (ReadBack(), {})
+
+
+def test_owner_that_sets_false_meanwhile_gets_false_back() -> None:
+    net = Net()
+    net.tick(0)
+    net.values.values[RESEARCH] = "false"
+    net.tick(500)
+    assert net.values.values[RESEARCH] == "true"
+    net.tick(1_000, PAUSED)
+    net.tick(3_000, PAUSED)
+    assert net.values.values[RESEARCH] == "false"
+
+
+@pytest.mark.parametrize("answer", [Refused(ClientFault("HTTP 403")), Withheld(ClientFault("later"))])
+def test_rejected_switch_leaves_no_record_and_is_retried(
+    answer: Outcome, caplog: pytest.LogCaptureFixture
+) -> None:
+    net = Net()
+    net.values.answers = [answer, answer]
+    for at_ms in range(0, 2 * RETRY_MS, 500):
+        net.tick(at_ms, PreemptionOn(RESEARCH))
+        assert (net.values.values[RESEARCH], net.hdfs.files) == ("", {})
+    assert len(net.requests) == 2
+    assert len([line for line in caplog.records if line.levelno >= logging.WARNING]) == 2
+    net.tick(2 * RETRY_MS, PreemptionOn(RESEARCH))
+    assert net.values.values[RESEARCH] == "true"
+
+
+def test_request_without_an_answer_counts_as_made() -> None:
+    net = Net()
+    net.values.answers = [Unknown(ClientFault("no answer"))]
+    net.tick(0, PreemptionOn(RESEARCH))
+    assert len(net.hdfs.files) == 1
+    net.tick(500, PAUSED)
+    net.tick(2_500, PAUSED)
+    assert (net.values.values[RESEARCH], net.hdfs.files) == ("", {})
+
+
+def test_without_the_lock_nothing_is_switched() -> None:
+    net = Net()
+    net.host.leads = False
+    net.host.restorer.lost()
+    net.tick(0, PreemptionOn(RESEARCH))
+    assert (net.requests, net.hdfs.files) == ([], {})
+
+
+def test_commands_by_hand_and_the_fold() -> None:
+    absent, false = (Change("preemption", RESEARCH, before, "true") for before in ("", "false"))
+    assert command_for(absent) == "yarn schedulerconf -update root.research:disable_preemption="
+    assert command_for(false) == "yarn schedulerconf -update root.research:disable_preemption=false"
+    fold, made = OpenChanges(), performed(1, DisablePreemption(RESEARCH), Withheld(ClientFault("x")))
+    assert "no record says so" in fold.problem(made)
+    fold = OpenChanges([Change("queue", RESEARCH, "0.9", "0.05")])
+    assert "disable_preemption of root.research" in fold.problem(made)
+
+
+# --- in the loop --------------------------------------------------------------------------------
+
+
+def switching_loop(cluster: Attached, net: Net) -> Loop:
+    loop, _ = daemon(cluster, lock=Lock())
+    loop._restorer, net.host.restorer._clock = net.host.restorer, lambda: cluster.now_ms
+    net.host.restorer.write = loop._write
+    loop._preemption_switch = net.switch
+    loop._kinds = [kind for kind in loop._kinds if kind != "preemption"]
+    return loop
+
+
+def test_stop_leaves_the_record_and_names_it(caplog: pytest.LogCaptureFixture) -> None:
+    net = Net()
+    switching_loop(busy(), net).run(20)
+    assert net.values.values[RESEARCH] == "true"
+    assert len(net.hdfs.files) == 1
+    assert "run yarnctl restore --all: disable_preemption of root.research from absent" in caplog.text
+
+
+def test_pause_in_the_loop_gives_it_back_when_no_production_waits() -> None:
+    net, cluster = Net(), Attached(5, 4, {"production": 19, "research": 1})
+    loop = switching_loop(cluster, net)
+    loop.run(3)
+    assert net.values.values[RESEARCH] == "true"
+    loop.pause("by a person")
+    loop.run(15)
+    assert net.values.values[RESEARCH] == ""

@@ -1,0 +1,102 @@
+"""When a request that fits counts as not granted, and the records that are read because of it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from tests.golden.tables import app, cluster
+from tests.unit.attach.test_activities import Heartbeats
+from tests.unit.hadoop.test_activities import BIG, HEADROOM, SKIPPED
+from yarnctl.daemon.view.ungranted import Ungranted, heartbeats_until_granted
+from yarnctl.daemon.view.why_waiting import Waiting, sentence
+from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.reasons.demand import NoTaskMayStop
+from yarnctl.deciding.reasons.rooting import code
+from yarnctl.deciding.reasons.waiting_reasons import ContainersOrdered, FitsNotGranted
+
+
+@pytest.mark.parametrize(
+    ("fitting", "nodes", "live", "located", "expected"),
+    [
+        (24, 3, 3, 0, 10),  # measured on 3.4.2: the last one after 9 s
+        (1, 3, 3, 0, 3),
+        (7, 3, 3, 0, 5),
+        (1, 0, 3, 0, 3),  # into what orders free
+        (24, 3, 3, 24, 10 + 1 + 8),  # each waits for its hosts: at most a round for the rack, then off it
+        (1, 1, 100, 5, 3 + 1 + 1),
+    ],
+)
+def test_heartbeats_until_granted(fitting, nodes, live, located, expected):
+    assert heartbeats_until_granted(fitting, nodes, live, located) == expected
+
+
+class Waits:
+    """One application that fits on two nodes, and the records of heartbeats."""
+
+    def __init__(self) -> None:
+        self.beats = Heartbeats(SKIPPED)
+        self.ungranted = Ungranted(self.beats.reader)
+        self.held = 3
+        self.waiting = Waiting("fits", FitsNotGranted(2, ("a:1", "b:1")), fitting=4)
+
+    def snapshot(self) -> Snapshot:
+        view = msgspec.structs.replace(app(BIG, "root.res", self.held), requests=())
+        return cluster(view, guaranteed={"root.res": 5}, free={"a:1": 2, "b:1": 2})
+
+    def tick(self) -> Waiting:
+        """Let one second pass; return the reason that is shown."""
+        found = self.ungranted.judged({BIG: self.waiting}, self.snapshot(), self.beats.now_ms)
+        self.ungranted.read(found, self.snapshot())
+        self.beats.now_ms += 1_000
+        return found[BIG]
+
+
+def test_what_fits_is_expected_first_and_then_read_and_explained():
+    waits = Waits()
+    expected = [waits.tick() for _ in range(4)]
+    assert {code(each.why) for each in expected} == {"grant-expected"}
+    assert sentence(expected[0]) == (
+        "2 containers fit on a:1, b:1; YARN grants one container per node and heartbeat, here within 4 s"
+    )
+    assert waits.beats.heard == []
+    assert sentence(waits.tick()) == (
+        "2 containers fit on a:1, b:1; the ResourceManager has not granted them in 4 s"
+    )
+    waits.tick()
+    assert sorted(waits.beats.heard) == ["a:1", "a:1", "b:1", "b:1"]
+    assert sentence(waits.tick()).endswith(
+        f"not granted them in 6 s; YARN reports at root.res, node a:1: '{HEADROOM}'"
+    )
+
+
+def test_a_grant_and_more_requests_begin_the_wait_anew():
+    waits = Waits()
+    for _ in range(4):
+        waits.tick()
+    assert code(waits.tick().why) == "fits-not-granted"
+    waits.held += 1
+    assert code(waits.tick().why) == "grant-expected"
+    for _ in range(3):
+        waits.tick()
+    assert code(waits.tick().why) == "fits-not-granted"
+    waits.waiting = msgspec.structs.replace(waits.waiting, fitting=30)
+    assert code(waits.tick().why) == "grant-expected"
+
+
+def test_requests_that_name_hosts_get_more_time():
+    waits = Waits()
+    waits.beats.reader.located.add(BIG)
+    assert {code(waits.tick().why) for _ in range(6)} == {"grant-expected"}
+    assert code(waits.tick().why) == "fits-not-granted"
+
+
+def test_a_rejected_application_is_explained_and_one_with_orders_is_not_read():
+    waits = Waits()
+    waits.waiting = Waiting("ordered", ContainersOrdered(1, (("r", 1),)))
+    for _ in range(3):
+        waits.tick()
+    assert waits.beats.heard == []
+    waits.waiting = Waiting("rejected", NoTaskMayStop())
+    assert [bool(waits.tick().yarn) for _ in range(3)] == [False, False, True]
+    assert set(waits.beats.heard) == {"a:1", "b:1"}

@@ -1,0 +1,149 @@
+"""Read why YARN does not grant: the records of single nodes' heartbeats, for a few nodes after a tick.
+
+Law: they explain, and show on which node a reservation is; alone they never forbid an order, and no order
+waits for them. They are read only while a preempting application waits without an order, after the tick's
+orders were sent: at most ``READS_MAX`` nodes, each at most once a heartbeat. A fault, or an answer
+that takes too long, stops reading for ``PAUSE_MS`` and is no fault of the cluster.
+
+A request has the node's *next* heartbeat recorded and returns the last record, which may be hours old. So a
+record counts only if its instant differs from that of an answer at most ``ARMED_MS`` ago. It is used for
+``KEPT_MS``, and read again after ``AGAIN_MS`` while it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from yarnctl.attach.connection.calls import Problem, attempt
+from yarnctl.hadoop.wire.node_activities import NodeActivities
+
+READS_MAX = 4
+NODES_MAX = 64  # Nodes of one reservation that are read in turn
+HEARTBEAT_MS = 1_000
+ARMED_MS = 10_000
+AGAIN_MS = 4_000
+KEPT_MS = 10_000
+PAUSE_MS = 60_000
+WORDS_MAX = 300
+HEARTBEAT_KEY = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
+
+
+class YarnWords(NamedTuple):
+    """``diagnostic``: what the record of ``node`` says about an application ``at`` a queue or below it."""
+
+    node: str
+    at: str
+    diagnostic: str
+
+    def __str__(self) -> str:
+        """Return the words for people: they are not yarnctl's, so they are quoted and cut."""
+        return f"YARN reports at {_plain(self.at)}, node {_plain(self.node)}: '{_plain(self.diagnostic)}'"
+
+
+def _plain(text: str) -> str:
+    """Return a text of the ResourceManager in one line of printable ASCII, cut."""
+    line = " ".join(text[: 2 * WORDS_MAX].split())
+    return ascii(line)[1:-1][:WORDS_MAX]
+
+
+class _ReadNode(NamedTuple):
+    """The last answer about a node, and its newest record with the time of its reading."""
+
+    read_at_ms: int
+    answered: NodeActivities
+    record: NodeActivities | None = None
+    record_at_ms: int = 0
+
+
+class ActivityReader:
+    """Reads the records of nodes. ``read`` raises as the client does; ``clock`` returns ms.
+
+    ``configuration``: the ResourceManager's, as last read.
+
+    ``suspects``: nodes on which a reservation may be, by the last snapshot. ``located``: applications whose
+    requests name hosts.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], NodeActivities],
+        clock: Callable[[], int],
+        configuration: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        self._read = read
+        self._clock = clock
+        self._configuration = configuration
+        self._known: dict[str, _ReadNode] = {}
+        self._paused_until_ms = 0
+        self.suspects: tuple[str, ...] = ()
+        self.located: set[str] = set()
+
+    def heartbeat_ms(self) -> int:
+        """Return the interval of the nodes' heartbeats."""
+        text = self._configuration().get(HEARTBEAT_KEY, "").strip()
+        return int(text) if text.isascii() and text.isdigit() and int(text) else HEARTBEAT_MS
+
+    def renew(self, nodes: Iterable[str]) -> None:
+        """Read some of ``nodes`` and of ``suspects`` (nodes that may be reserved) that are due."""
+        now_ms = self._clock()
+        wanted = list(dict.fromkeys([*nodes, *self.suspects[:NODES_MAX]]))
+        self._known = {node: self._known[node] for node in wanted if node in self._known}
+        if now_ms < self._paused_until_ms <= now_ms + PAUSE_MS:
+            return
+        due = sorted(node for node in wanted if self._is_due(node, now_ms))
+        for node in sorted(due, key=lambda node: self._urgency(node, now_ms))[:READS_MAX]:
+            answer = attempt(self._read, node)
+            if isinstance(answer, Problem):
+                self._paused_until_ms = now_ms + PAUSE_MS
+                return
+            self._note(node, answer, now_ms)
+
+    def _is_due(self, node: str, now_ms: int) -> bool:
+        known = self._known.get(node)
+        if known is None or now_ms < known.read_at_ms:  # the clock was set back
+            return True
+        if known.record is not None and now_ms - known.record_at_ms < AGAIN_MS:
+            return False
+        return now_ms - known.read_at_ms >= self.heartbeat_ms()
+
+    def _urgency(self, node: str, now_ms: int) -> tuple[bool, int]:
+        """Return the place of a node: a heartbeat that is being recorded first, then the longest unread."""
+        known = self._known.get(node)
+        if known is None:
+            return True, 0
+        is_armed = known.record is None and now_ms - known.read_at_ms <= ARMED_MS
+        return not is_armed, known.read_at_ms
+
+    def _note(self, node: str, activities: NodeActivities, now_ms: int) -> None:
+        known = self._known.get(node)
+        if known is None or not 0 <= now_ms - known.read_at_ms <= ARMED_MS:
+            self._known[node] = _ReadNode(now_ms, activities)
+        elif activities.at_ms and activities.allocations and activities.at_ms != known.answered.at_ms:
+            self._known[node] = _ReadNode(now_ms, activities, activities, now_ms)
+        else:
+            self._known[node] = known._replace(read_at_ms=now_ms)
+
+    def records(self) -> dict[str, NodeActivities]:
+        """Return the records that still count, by node."""
+        now_ms = self._clock()
+        return {
+            node: known.record
+            for node, known in self._known.items()
+            if known.record is not None and 0 <= now_ms - known.record_at_ms <= KEPT_MS
+        }
+
+    def reserved(self) -> Mapping[str, str]:
+        """Return node -> application that it is reserved for, of the nodes with such a record."""
+        found = {node: record.reserved_for() for node, record in self.records().items()}
+        return {node: application for node, application in found.items() if application}
+
+    def words(self, application: str, queue: str, nodes: Iterable[str] = ()) -> YarnWords | None:
+        """Return YARN's words about an application, from the first of ``nodes`` that has some, or any."""
+        records = self.records()
+        for node in dict.fromkeys([*nodes, *records]):
+            if node in records:
+                at, diagnostic = records[node].words(application, queue)
+                if diagnostic:
+                    return YarnWords(node, at, diagnostic)
+        return None
