@@ -33,10 +33,7 @@ from emulator.cluster.entities import (
     TreeLeafConfig,
 )
 from emulator.cluster.scheduler import CapacityScheduler
-<<<<<<< HEAD
 from yarnctl.units import NOTHING, Resources, at_least, plus
-=======
-from yarnctl.units import NOTHING, Resources
 
 
 class QueueSource(Protocol):
@@ -86,19 +83,14 @@ class SharedLeaf(LeafQueue):
 
 SMALLEST_MIB = 1
 """The smallest container, as GET /scheduler-overview shows it."""
->>>>>>> main
 
 
 class TreeQueue:
     """A parent, or a leaf with its ``leaf``, and what is used at and below it, reserved included.
 
-<<<<<<< HEAD
-    ``chain``: the queue and its ancestors, root last. ``demanding``: its children with demand at or below
-    them. ``blocked``: of a parent, the headroom of the leaves below it that a descent has left.
-=======
     ``chain``: the queue and its ancestors, root last. ``below``: its children. ``demanding``: those with
-    demand at or below them.
->>>>>>> main
+    demand at or below them. ``blocked``: of a parent, the headroom of the leaves below it that a descent has
+    left.
     """
 
     def __init__(
@@ -114,14 +106,10 @@ class TreeQueue:
         self.chain: tuple[TreeQueue, ...] = (self,) if parent_queue is None else (self, *parent_queue.chain)
         self.demanding: list[TreeQueue] = []
         self.used_mib = self.used_vcores = 0
-<<<<<<< HEAD
         self.guaranteed = self.maximum = self.blocked = Resources(0, 0)
-=======
-        self.guaranteed = self.maximum = Resources(0, 0)
         self.below: list[TreeQueue] = []
         if parent_queue is not None:
             parent_queue.below.append(self)
->>>>>>> main
         self._total = Resources(0, 0)
         self._guaranteed_share = 0.0
 
@@ -269,7 +257,6 @@ class TreeScheduler(CapacityScheduler):
         for config in parents:
             self._add(config, None)
         self.root = self.nodes[""]
-        self.parents = tuple(self.nodes.values())
         for leaf in self.queues.values():
             self._add(leaf.config, leaf)
 
@@ -390,7 +377,7 @@ class TreeScheduler(CapacityScheduler):
                     return None
             return None
         finally:
-            for queue in self.parents:
+            for queue in self.nodes.values():
                 queue.blocked = NOTHING
 
     def _from(self, queue: TreeQueue, node: Node) -> tuple[Application, Ask] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -20,14 +19,14 @@ from emulator.cluster.entities import (
     Container,
     Node,
     NodeReservation,
-    ParentConfig,
-    TreeLeafConfig,
 )
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import ResourceManager as EmulatedManager
+from emulator.scenario.scheduler_file import queues_of_keys
 from tests import http_client
 from tests.hadoop.scheduler_rig import SchedulerRig
 from yarnctl.attach.connection.connection import Attachment, Connection
+from yarnctl.attach.observing.activity_reader import HEARTBEAT_MS, ActivityReader
 from yarnctl.attach.observing.cluster_state import ClusterObserver
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import Snapshot
@@ -39,6 +38,8 @@ USERS = ("ann", "ben", "cid")
 ORDERS = ("utilization", "priority-utilization")
 PREFIX = "yarn.scheduler.capacity."
 ROUNDS_MAX = 60
+READS = 4
+"""Rounds of heartbeats in which all suspects are read: a reader reads four nodes at once, each twice."""
 Mode = Literal["percentage", "weight", "absolute"]
 MODES: tuple[Mode, ...] = ("percentage", "weight", "absolute")
 
@@ -62,6 +63,7 @@ class TreeDraw:
     """A configuration drawn from a seed. ``flat``: root has leaves only, in percent, without any limit."""
 
     def __init__(self, seed: int, *, flat: bool = False) -> None:
+        self.seed = seed
         self.chance = random.Random(seed)
         self.flat = flat
         self.mode: Mode = "percentage" if flat else self.chance.choice(MODES)
@@ -126,33 +128,6 @@ class TreeDraw:
         self._set(path, "maximum-capacity", percent)
         return most * percent / 100
 
-    def configs(self) -> tuple[tuple[TreeLeafConfig, ...], tuple[ParentConfig, ...]]:
-        """Return the emulator's configuration of the same tree."""
-        leaves: list[TreeLeafConfig] = []
-        parents: list[ParentConfig] = []
-
-        def add(queue: QueueDraw) -> None:
-            name = queue.path.partition(".")[2]
-            if queue.children:
-                parents.append(
-                    ParentConfig(
-                        name=name, capacity_ratio=queue.least, maximum_ratio=queue.most,
-                        priority=queue.priority, order=queue.order,  # type: ignore[arg-type]
-                    )
-                )  # fmt: skip
-            else:
-                leaves.append(
-                    TreeLeafConfig(
-                        name=name, capacity_ratio=queue.least, maximum_ratio=queue.most,
-                        priority=queue.priority, fair=queue.fair, user_limit_factor=queue.factor,
-                    )
-                )  # fmt: skip
-            for child in queue.children:
-                add(child)
-
-        add(self.root)
-        return tuple(leaves), tuple(parents)
-
 
 @dataclass
 class LiveApplication:
@@ -182,14 +157,21 @@ class RealTree:
         self.held: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
         manager = ClusterAddress(resource_managers=(rig.url,)).resource_manager()
-        self._connection = Connection(manager, None, Attachment(), lambda: int(time.time() * 1000))
-        self._observer = ClusterObserver(self._connection)
+        self._now_ms = 1_000_000
+        self._connection = Connection(manager, None, Attachment(), self._clock)
+        self._connection.read_configuration()
+        self._reader = ActivityReader(manager.activities, self._clock)
+        self._observer = ClusterObserver(self._connection, self._reader)
         for _ in range(self.chance.randint(3, 6)):
             self.submit()
         self.settle(self.nodes[0])
         for _ in range(self.chance.randint(2, 5)):
             self.submit()
         self.settle(self.nodes[0])
+
+    def _clock(self) -> int:
+        """Return a time that passes from heartbeat to heartbeat, not with this machine's speed."""
+        return self._now_ms
 
     def close(self) -> None:
         self._connection.close()
@@ -253,7 +235,20 @@ class RealTree:
         return self.settle(row["node"])
 
     def snapshot(self) -> Snapshot:
-        """Return the state as yarnctl's observing code reads it."""
+        """Return the state as yarnctl's observing code reads it.
+
+        Where it does not know on which nodes the reservations are, it reads the nodes' activities first.
+        """
+        found = self._observed()
+        if self._reader.suspects:
+            for _ in range(READS):
+                self._reader.renew(())
+                self._count(self.rig.beat(self.nodes), Counter())
+                self._now_ms += HEARTBEAT_MS
+            found = self._observed()
+        return found
+
+    def _observed(self) -> Snapshot:
         self._observer.refresh()
         return self._observer.snapshot(self._observer.tree(), self._connection.manager.nodes(), {})
 
@@ -286,7 +281,9 @@ class EmulatedTree:
     """The emulator's ResourceManager in a state of a real one."""
 
     def __init__(self, draw: TreeDraw, state: dict[str, Any]) -> None:
-        self.rm = EmulatedManager(draw.configs()[0], self, draw.configs()[1])
+        keys = {key: value for key, value in draw.properties.items() if key.startswith(PREFIX)}
+        source = queues_of_keys(f"seed {draw.seed}", keys)
+        self.rm = EmulatedManager(source.leaves, self, source.parents)
         scheduler = self.rm.scheduler
         assert isinstance(scheduler, TreeScheduler)
         self.scheduler: TreeScheduler = scheduler
