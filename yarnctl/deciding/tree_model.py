@@ -156,6 +156,8 @@ class QueueTreeModel:
     def __init__(self, snapshot: Snapshot, queues: Mapping[str, QueueModel]) -> None:
         self.reserved: dict[str, Resources] = dict(snapshot.reserved)
         self._reserved_nodes = sorted(snapshot.reserved_by_node.items())
+        # The observer leaves out nodes with certain reservations; what is freed there is not for others.
+        self._kept_nodes = snapshot.reserved_by_node.keys() - snapshot.free_by_node.keys()
         self.held: dict[str, str] = {}
         self.largest_node = snapshot.largest_node
         self.leaves: dict[str, QueueNode] = {}
@@ -177,7 +179,11 @@ class QueueTreeModel:
             if leaving != NOTHING:
                 node.add(leaving)
             if node.fair:
-                self._used_mib.update((view.application, view.used.memory_mib) for view in model.pending)
+                self._used_mib.update(
+                    (name, view.used.memory_mib - model.leaving_mib.get(name, 0))
+                    for view in model.pending
+                    for name in (view.application,)
+                )
                 model.reorder(self._used_mib)
             if model.waiting():
                 self.open(node)
@@ -245,8 +251,12 @@ class QueueTreeModel:
         if not free.free:
             return placed
         for node, name in self._reserved_nodes:
-            if node in free.free and self._fill(node, name, free):
+            if node not in free.free:
+                continue
+            if self._fill(node, name, free):
                 placed[name] = placed.get(name, 0) + 1
+            elif node in self._kept_nodes:
+                free.hold(node)
         stuck: dict[str, list[SimulatedRequest]] = {
             queue.path: []
             for queue in self.leaves.values()

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +52,13 @@ class TreeOrders(msgspec.Struct):
     trees: dict[str, dict[str, Any]] = {}
 
 
-def forecast(snapshot: Snapshot, victim: str, container: str, node: str, size: Resources) -> Counter[str]:
-    """Return what yarnctl foresees that each application is granted once a container is free."""
+def forecast(snapshot: Snapshot, freed: dict[str, Any], rooms: Mapping[str, Resources]) -> Counter[str]:
+    """Return what yarnctl foresees that each application is granted once a container is free.
+
+    ``rooms``: what is free on each node, reserved or not: it may be enough for the node's reservation.
+    """
+    container, victim, node = freed["container"], freed["application"], freed["node"]
+    size = Resources(freed["memory_mib"], freed["vcores"])
     coming = [
         Order(
             order="o-000001", requester="", victim=victim, attempt="", container=container, node=node,
@@ -62,7 +67,8 @@ def forecast(snapshot: Snapshot, victim: str, container: str, node: str, size: R
         )
     ]  # fmt: skip
     queues = model_queues(snapshot, coming)
-    placed, _ = placed_in(snapshot, queues, FreeCapacity(snapshot.free_by_node, coming))
+    free = {**snapshot.free_by_node, **{name: room for name, room in rooms.items() if name == node}}
+    placed, _ = placed_in(snapshot, queues, FreeCapacity(free, coming))
     return Counter(placed)
 
 
@@ -81,9 +87,8 @@ def play(rig: SchedulerRig, seed: int, *, flat: bool = False, whole: bool = Fals
                 continue
             container = tree.chance.choice(sorted(tree.held))
             row = tree.held[container]
-            size = Resources(row["memory_mib"], row["vcores"])
             snapshot, state = tree.snapshot(), tree.state()
-            foreseen = forecast(snapshot, row["application"], container, row["node"], size)
+            foreseen = forecast(snapshot, row, tree.rooms)
             emulated = EmulatedTree(tree.draw, state).free(container)
             granted = tree.free(container)
             counts["steps"] += 1
@@ -96,7 +101,7 @@ def play(rig: SchedulerRig, seed: int, *, flat: bool = False, whole: bool = Fals
                 differences.append(
                     {
                         "step": counts["steps"], "freed": row, "granted": granted, "forecast": foreseen,
-                        "emulator": emulated, "events": tree.events, "activities": tree.activities(), "state": state, "snapshot": msgspec.to_builtins(snapshot),
+                        "emulator": emulated, "events": tree.events, "activities": tree.activities(), "state": state, "rooms": tree.rooms, "snapshot": msgspec.to_builtins(snapshot),
                     }
                 )  # fmt: skip
     finally:

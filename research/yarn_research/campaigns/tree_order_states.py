@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -30,6 +31,7 @@ from yarnctl.attach.observing.activity_reader import HEARTBEAT_MS, ActivityReade
 from yarnctl.attach.observing.cluster_state import ClusterObserver
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import Snapshot
+from yarnctl.hadoop.wire.views import cluster_room
 from yarnctl.units import Resources, times
 
 SLOT = Resources(512, 1)
@@ -144,6 +146,7 @@ class RealTree:
     """One tree on the rig. ``held``: container -> its grant, as the master was told of it.
 
     ``events``: what happened in the last :meth:`settle`, in order: grants, and new sets of reservations.
+    ``rooms``: what is free on each node, as last observed.
     """
 
     def __init__(self, rig: SchedulerRig, seed: int, *, flat: bool = False) -> None:
@@ -157,6 +160,7 @@ class RealTree:
         self.held: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
         manager = ClusterAddress(resource_managers=(rig.url,)).resource_manager()
+        self.rooms: Mapping[str, Resources] = {}
         self._now_ms = 1_000_000
         self._connection = Connection(manager, None, Attachment(), self._clock)
         self._connection.read_configuration()
@@ -250,7 +254,9 @@ class RealTree:
 
     def _observed(self) -> Snapshot:
         self._observer.refresh()
-        return self._observer.snapshot(self._observer.tree(), self._connection.manager.nodes(), {})
+        nodes = self._connection.manager.nodes()
+        self.rooms = cluster_room(nodes)[2]
+        return self._observer.snapshot(self._observer.tree(), nodes, {})
 
     def activities(self) -> dict[str, Any]:
         """Return the ResourceManager's own words about each node, as of one more heartbeat of each."""
