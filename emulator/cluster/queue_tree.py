@@ -6,8 +6,9 @@ ResourceManager 3.4.2. Rules beyond those of one level:
 
 * A request is within the *headroom* if the leaf and each ancestor stay at or below their maximum in every
   resource; reserved counts as used, except the application's own. Root's maximum is the cluster.
-* The first application of a leaf whose first request exceeds the headroom stops the leaf. A user over the
-  limit is passed over instead.
+* The first application of a leaf whose first request exceeds the headroom stops the leaf, and the leaf's
+  headroom is kept from the siblings that come later (``ResourceLimits.addBlockedHeadroom``). A user over
+  the limit is passed over instead.
 * A request within the headroom that does not fit reserves the node. A reservation is filled on its own node
   whatever the shares and limits have become. It goes as soon as the request is placed elsewhere or withdrawn.
 * Each node label has a tree of its own: the same queues, with what they may have and use of its nodes. Its
@@ -37,7 +38,7 @@ from emulator.cluster.entities import (
     TreeLeafConfig,
 )
 from emulator.cluster.scheduler import CapacityScheduler
-from yarnctl.units import NOTHING, Resources, fits, plus
+from yarnctl.units import NOTHING, Resources, at_least, fits, plus
 
 
 class QueueSource(Protocol):
@@ -94,6 +95,7 @@ class TreeQueue:
 
     ``chain``: the queue and its ancestors, root last. ``below``: its children. ``demanding``: those with
     demand at or below them. ``label``: of the nodes that it is about; ``users``: what each holds of them.
+    ``blocked``: of a parent, the headroom of the leaves below it that a descent has left.
     """
 
     def __init__(
@@ -112,7 +114,7 @@ class TreeQueue:
         self.chain: tuple[TreeQueue, ...] = (self,) if parent_queue is None else (self, *parent_queue.chain)
         self.demanding: list[TreeQueue] = []
         self.used_mib = self.used_vcores = 0
-        self.guaranteed = self.maximum = Resources(0, 0)
+        self.guaranteed = self.maximum = self.blocked = Resources(0, 0)
         self.below: list[TreeQueue] = []
         if parent_queue is not None:
             parent_queue.below.append(self)
@@ -233,11 +235,23 @@ class TreeQueue:
 
     def has_room(self, memory_mib: int, vcores: int) -> bool:
         """Return whether this much more is within the maximum here and in all ancestors."""
+        left = self.headroom()
+        return memory_mib <= left[0] and vcores <= left[1]
+
+    def headroom(self) -> Resources:
+        """Return what is left below every maximum, less what is blocked there and below; may be negative."""
+        least_mib, least_vcores = self.maximum
+        blocked_mib = blocked_vcores = 0
         for node in self.chain:
-            maximum = node.maximum
-            if node.used_mib + memory_mib > maximum[0] or node.used_vcores + vcores > maximum[1]:
-                return False
-        return True
+            blocked_mib, blocked_vcores = blocked_mib + node.blocked[0], blocked_vcores + node.blocked[1]
+            least_mib = min(least_mib, node.maximum[0] - node.used_mib - blocked_mib)
+            least_vcores = min(least_vcores, node.maximum[1] - node.used_vcores - blocked_vcores)
+        return Resources(least_mib, least_vcores)
+
+    def block(self) -> None:
+        """Keep a leaf's headroom from the siblings that come later in this descent."""
+        if self.above is not None:
+            self.above.blocked = plus(self.above.blocked, at_least(self.headroom(), NOTHING))
 
     def _dominant_share(self, memory_mib: int, vcores: int) -> float:
         total_mib, total_vcores = self._total
@@ -447,13 +461,17 @@ class TreeScheduler(CapacityScheduler):
 
     def _next(self, node: Node) -> tuple[Application, Ask] | None:
         root = self.trees[node.label][""]
-        for leaf in _in_order(root):
-            found = self._from(leaf, node)
-            if found is not None:
-                self._give(leaf, *found)
-                return found
-            if node.reserved is not None:
-                return None
+        try:
+            for leaf in _in_order(root):
+                found = self._from(leaf, node)
+                if found is not None:
+                    self._give(leaf, *found)
+                    return found
+                if node.reserved is not None:
+                    return None
+        finally:
+            for queue in self.trees[node.label].values():
+                queue.blocked = NOTHING
         if node.label and not self.labels[node.label]:
             return self._shared(root, node)
         return None
@@ -499,6 +517,7 @@ class TreeScheduler(CapacityScheduler):
                 continue
             ask = app.asks[0]
             if not self.within_headroom(app):
+                queue.block()
                 return None
             if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
                 return app, ask
@@ -578,3 +597,4 @@ def _in_order(parent_queue: TreeQueue) -> Iterator[TreeQueue]:
             yield child
         else:
             yield from _in_order(child)
+            parent_queue.blocked = plus(parent_queue.blocked, child.blocked)

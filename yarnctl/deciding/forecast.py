@@ -41,7 +41,7 @@ class SimulatedRequest(NamedTuple):
 class FreeCapacity:
     """Free capacity per node. Nodes are tried in the order of their names, each size from its own mark.
 
-    ``held``: what is free on nodes that :meth:`hold_first` has taken out.
+    ``held``: what is free on nodes that :meth:`hold` has taken out.
 
     A node without enough free capacity for a size will not have it later (it only shrinks), so a mark never
     goes back: placing n containers costs n + nodes x sizes.
@@ -91,12 +91,18 @@ class FreeCapacity:
     def hold_first(self) -> str:
         """Take the node that :attr:`is_partly_free` found out of the free capacity; return its name."""
         node = self._nodes[self._hold_mark]
-        self.held[node], self.free[node] = self.free[node], NOTHING
+        self.hold(node)
         return node
+
+    def hold(self, node: str) -> None:
+        """Take a node out of the free capacity."""
+        self.held[node], self.free[node] = self.free[node], NOTHING
 
 
 class QueueModel:
     """One queue during the simulation.
+
+    ``leaving_mib``: application -> memory of its containers that will be free.
 
     ``applications`` are those of all queues, ``pending`` its own activated ones with requests; they are put
     in serving order only when :meth:`waiting` is called, for most queues never.
@@ -107,6 +113,7 @@ class QueueModel:
         "_largest",
         "_waiting",
         "head",
+        "leaving_mib",
         "limited",
         "pending",
         "used",
@@ -128,6 +135,7 @@ class QueueModel:
         self._applications = applications
         self._largest: Resources | None = None
         self.user_used: dict[str, Resources] = {}
+        self.leaving_mib: dict[str, int] = {}
         self.pending: list[ApplicationView] = []
         self.head = 0
         self._waiting: list[SimulatedRequest] | None = None
@@ -254,6 +262,7 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
         if queue is not None and view.application in leaving:
             size = leaving[view.application]
             queue.used = minus(queue.used, size)
+            queue.leaving_mib[view.application] = size.memory_mib
             if queue.limited:
                 queue.user_used[view.user] = minus(queue.user_used.get(view.user, NOTHING), size)
     return queues

@@ -373,7 +373,7 @@ def _paper_demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Cl
             refused.append((trigger, snapshot.aside[view.queue]))
             continue
         if settings.mode == "queues" and not over:
-            refused.append((trigger, _none_gives(shut)))
+            refused.append((trigger, _none_gives(shut, NoQueueOverGuarantee())))
             continue
         wishes.append(ApplicationDemand(view, needs, trigger))
         if settings.mode == "deadlines":

@@ -186,6 +186,8 @@ class TreeSimulation:
             if queue is wanted_queue:
                 assert found is not None
                 limit = demand.QueueAtMaximum() if found is queue else demand.ParentAtMaximum(found.path)
+            if found is not None:
+                queue.block()
             size = self._evicted.get(queue.path)
             if size is not None and queue.binding(size) is None:
                 return limit or demand.QueueTakesBack(queue.path)

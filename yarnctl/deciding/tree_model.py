@@ -7,7 +7,8 @@ Source: docs/facts/hadoop.md, section 5, tried on a ResourceManager 3.4.2. Rules
 * A user over the user limit is passed over, with all its applications.
 * The leaf is left at the first request that exceeds the *headroom*: what the leaf and each ancestor have left
   below their maximum, reserved containers counted as used. Root's maximum is the total of the nodes. An
-  application's own reservation is not held against it.
+  application's own reservation is not held against it. What the leaf had as headroom is *blocked*: its
+  siblings that come later have that much less (``ResourceLimits.addBlockedHeadroom``), and so on upward.
 * A request within the headroom that fits on no node reserves one node, and its application is passed over.
 * A reservation on a known node is filled there first, whatever the shares and limits have become.
 """
@@ -27,7 +28,7 @@ from yarnctl.deciding.forecast import (
 )
 from yarnctl.deciding.model import ParentView, QueueView, Snapshot
 from yarnctl.deciding.reasons import demand
-from yarnctl.units import NOTHING, Resources, fits, minus, plus
+from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus
 
 NO_USERS: Mapping[str, None] = MappingProxyType({})
 
@@ -37,13 +38,15 @@ class QueueNode:
 
     ``chain``: the queue and its ancestors, root last. ``active``: its children with pending requests at or
     below them. ``priority`` None: its parent orders by utilization alone. ``fair``: a leaf that serves the
-    application first that uses the least.
+    application first that uses the least. ``blocked``: of a parent, the headroom of leaves below it that were
+    left in this descent.
     """
 
     __slots__ = (
         "_key",
         "_over",
         "active",
+        "blocked",
         "chain",
         "fair",
         "guaranteed",
@@ -68,6 +71,7 @@ class QueueNode:
         self.chain: tuple[QueueNode, ...] = (self,) if parent_node is None else (self, *parent_node.chain)
         self.fair = False
         self.active: list[QueueNode] = []
+        self.blocked = NOTHING
         self._key: tuple[int | str, ...] | None = None
         self._over: Key | None = None
 
@@ -84,15 +88,25 @@ class QueueNode:
         """
         memory_mib, vcores = size[0] - own_resources[0], size[1] - own_resources[1]
         for node in self.chain:
-            used, maximum = node.used, node.maximum
+            used, maximum, blocked = node.used, node.maximum, node.blocked
+            memory_mib, vcores = memory_mib + blocked[0], vcores + blocked[1]
             if used[0] + memory_mib > maximum[0] or used[1] + vcores > maximum[1]:
                 return node
         return None
 
     def headroom(self) -> Resources:
         """Return what is left below every maximum, never negative."""
-        left = [minus(node.maximum, node.used) for node in self.chain]
-        return Resources(max(0, min(each[0] for each in left)), max(0, min(each[1] for each in left)))
+        least, blocked = self.maximum, NOTHING
+        for node in self.chain:
+            blocked = plus(blocked, node.blocked)
+            left = minus(minus(node.maximum, node.used), blocked)
+            least = Resources(min(least[0], left[0]), min(least[1], left[1]))
+        return at_least(least, NOTHING)
+
+    def block(self) -> None:
+        """Keep a leaf's headroom from the siblings that come later in this descent."""
+        if len(self.chain) > 1:
+            self.chain[1].blocked = plus(self.chain[1].blocked, self.headroom())
 
     def key(self) -> tuple[int | str, ...]:
         """Return the place among its siblings by its parent's policy.
@@ -142,6 +156,8 @@ class QueueTreeModel:
     def __init__(self, snapshot: Snapshot, queues: Mapping[str, QueueModel]) -> None:
         self.reserved: dict[str, Resources] = dict(snapshot.reserved)
         self._reserved_nodes = sorted(snapshot.reserved_by_node.items())
+        # The observer leaves out nodes with certain reservations; what is freed there is not for others.
+        self._kept_nodes = snapshot.reserved_by_node.keys() - snapshot.free_by_node.keys()
         self.held: dict[str, str] = {}
         self.largest_node = snapshot.largest_node
         self.leaves: dict[str, QueueNode] = {}
@@ -163,7 +179,11 @@ class QueueTreeModel:
             if leaving != NOTHING:
                 node.add(leaving)
             if node.fair:
-                self._used_mib.update((view.application, view.used.memory_mib) for view in model.pending)
+                self._used_mib.update(
+                    (name, view.used.memory_mib - model.leaving_mib.get(name, 0))
+                    for view in model.pending
+                    for name in (view.application,)
+                )
                 model.reorder(self._used_mib)
             if model.waiting():
                 self.open(node)
@@ -185,7 +205,7 @@ class QueueTreeModel:
                 return
 
     def in_order(self) -> Iterator[QueueNode]:
-        """Yield the open leaves as the descent comes to them."""
+        """Yield the open leaves as the descent comes to them; :meth:`QueueNode.block` those that are left."""
         return _below(self.root)
 
     def passes(
@@ -231,19 +251,21 @@ class QueueTreeModel:
         if not free.free:
             return placed
         for node, name in self._reserved_nodes:
-            if node in free.free and self._fill(node, name, free):
+            if node not in free.free:
+                continue
+            if self._fill(node, name, free):
                 placed[name] = placed.get(name, 0) + 1
+            elif node in self._kept_nodes:
+                free.hold(node)
         stuck: dict[str, list[SimulatedRequest]] = {
             queue.path: []
             for queue in self.leaves.values()
             if queue.model is not None and queue.model.waiting()
         }
         passed: set[str] = set()
-        while (queue := next(self.in_order(), None)) is not None:
-            request = self._placeable(queue, free, stuck[queue.path], passed)
-            if request is None:
-                self.close(queue)
-            elif free.place(request.size):
+        while (found := self._next(free, stuck, passed)) is not None:
+            queue, request = found
+            if free.place(request.size):
                 self.grant(queue, request)
                 name = request.application.application
                 placed[name] = placed.get(name, 0) + 1
@@ -258,6 +280,21 @@ class QueueTreeModel:
             if queue.model.waiting():
                 self.open(queue)
         return placed
+
+    def _next(
+        self, free: FreeCapacity, stuck: Mapping[str, list[SimulatedRequest]], passed: set[str]
+    ) -> tuple[QueueNode, SimulatedRequest] | None:
+        """Return the request that the next descent serves; close the leaves with nothing more to place."""
+        for queue in self.in_order():
+            request = self._placeable(queue, free, stuck[queue.path], passed)
+            if request is not None:
+                return queue, request
+            assert queue.model is not None
+            if queue.model.head < len(queue.model.waiting()):
+                queue.block()
+            else:
+                self.close(queue)
+        return None
 
     def _fill(self, node: str, application: str, free: FreeCapacity) -> bool:
         """Fill an application's reservation on a node if what is free there is enough."""
@@ -315,12 +352,13 @@ def _priority(parent: ParentView | None, queue: str) -> int | None:
 
 
 def _below(node: QueueNode) -> Iterator[QueueNode]:
-    active = node.active
+    active, node.blocked = node.active, NOTHING
     for child in sorted(active, key=QueueNode.key) if len(active) > 1 else active[:]:
         if child.model is not None:
             yield child
         else:
             yield from _below(child)
+            node.blocked = plus(node.blocked, child.blocked)
 
 
 def placed_in(

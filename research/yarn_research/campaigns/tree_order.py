@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +52,13 @@ class TreeOrders(msgspec.Struct):
     trees: dict[str, dict[str, Any]] = {}
 
 
-def forecast(snapshot: Snapshot, victim: str, container: str, node: str, size: Resources) -> Counter[str]:
-    """Return what yarnctl foresees that each application is granted once a container is free."""
+def forecast(snapshot: Snapshot, freed: dict[str, Any], rooms: Mapping[str, Resources]) -> Counter[str]:
+    """Return what yarnctl foresees that each application is granted once a container is free.
+
+    ``rooms``: what is free on each node, reserved or not: it may be enough for the node's reservation.
+    """
+    container, victim, node = freed["container"], freed["application"], freed["node"]
+    size = Resources(freed["memory_mib"], freed["vcores"])
     coming = [
         Order(
             order="o-000001", requester="", victim=victim, attempt="", container=container, node=node,
@@ -62,12 +67,13 @@ def forecast(snapshot: Snapshot, victim: str, container: str, node: str, size: R
         )
     ]  # fmt: skip
     queues = model_queues(snapshot, coming)
-    placed, _ = placed_in(snapshot, queues, FreeCapacity(snapshot.free_by_node, coming))
+    free = {**snapshot.free_by_node, **{name: room for name, room in rooms.items() if name == node}}
+    placed, _ = placed_in(snapshot, queues, FreeCapacity(free, coming))
     return Counter(placed)
 
 
-def play(rig: SchedulerRig, seed: int, *, flat: bool = False) -> dict[str, Any]:
-    """Play one tree; return its counts and its differences with their states."""
+def play(rig: SchedulerRig, seed: int, *, flat: bool = False, whole: bool = False) -> dict[str, Any]:
+    """Play one tree; return its counts and its differences (``whole``: its steps) with their states."""
     began = time.monotonic()
     tree = RealTree(rig, seed, flat=flat)
     counts: Counter[str] = Counter()
@@ -81,9 +87,8 @@ def play(rig: SchedulerRig, seed: int, *, flat: bool = False) -> dict[str, Any]:
                 continue
             container = tree.chance.choice(sorted(tree.held))
             row = tree.held[container]
-            size = Resources(row["memory_mib"], row["vcores"])
             snapshot, state = tree.snapshot(), tree.state()
-            foreseen = forecast(snapshot, row["application"], container, row["node"], size)
+            foreseen = forecast(snapshot, row, tree.rooms)
             emulated = EmulatedTree(tree.draw, state).free(container)
             granted = tree.free(container)
             counts["steps"] += 1
@@ -92,11 +97,11 @@ def play(rig: SchedulerRig, seed: int, *, flat: bool = False) -> dict[str, Any]:
             for name, told in (("forecast", foreseen), ("emulator", emulated)):
                 counts[f"{name} counted"] += max(granted.total(), told.total())
                 counts[f"{name} equal"] += (granted & told).total()
-            if granted != foreseen or granted != emulated:
+            if whole or granted != foreseen or granted != emulated:
                 differences.append(
                     {
                         "step": counts["steps"], "freed": row, "granted": granted, "forecast": foreseen,
-                        "emulator": emulated, "state": state, "snapshot": msgspec.to_builtins(snapshot),
+                        "emulator": emulated, "events": tree.events, "activities": tree.activities(), "state": state, "rooms": tree.rooms, "snapshot": msgspec.to_builtins(snapshot),
                     }
                 )  # fmt: skip
     finally:
@@ -146,15 +151,16 @@ def judged(trees: Iterable[dict[str, Any]]) -> dict[str, Any]:
 @click.command()
 @click.option("--output", type=click.Path(path_type=Path), required=True, help="File of results.")
 @click.option("--seeds", default="1001-1300", help="First and last seed.")
+@click.option("--whole", is_flag=True, help="Keep every step, not only the differences.")
 @click.option("--flat", is_flag=True, help="Only flat trees in percent.")
-def main(output: Path, seeds: str, flat: bool) -> None:
+def main(output: Path, seeds: str, whole: bool, flat: bool) -> None:
     """Play random trees of queues on a real ResourceManager."""
     first, last = (int(each) for each in seeds.split("-"))
     held = gone_on(output, TreeOrders(head=head(KIND, hadoop=VERSION)))
     with SchedulerRig() as rig:
         for seed in range(first, last + 1):
             if str(seed) not in held.trees:
-                held.trees[str(seed)] = play(rig, seed, flat=flat)
+                held.trees[str(seed)] = play(rig, seed, flat=flat, whole=whole)
                 keep(output, held)
     print_json(judged(held.trees.values()))
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,16 +20,18 @@ from emulator.cluster.entities import (
     Container,
     Node,
     NodeReservation,
-    ParentConfig,
-    TreeLeafConfig,
 )
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import ResourceManager as EmulatedManager
+from emulator.scenario.scheduler_file import queues_of_keys
+from tests import http_client
 from tests.hadoop.scheduler_rig import SchedulerRig
 from yarnctl.attach.connection.connection import Attachment, Connection
+from yarnctl.attach.observing.activity_reader import HEARTBEAT_MS, ActivityReader
 from yarnctl.attach.observing.cluster_state import ClusterObserver
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import Snapshot
+from yarnctl.hadoop.wire.views import cluster_room
 from yarnctl.units import Resources, times
 
 SLOT = Resources(512, 1)
@@ -38,6 +40,8 @@ USERS = ("ann", "ben", "cid")
 ORDERS = ("utilization", "priority-utilization")
 PREFIX = "yarn.scheduler.capacity."
 ROUNDS_MAX = 60
+READS = 4
+"""Rounds of heartbeats in which all suspects are read: a reader reads four nodes at once, each twice."""
 Mode = Literal["percentage", "weight", "absolute"]
 MODES: tuple[Mode, ...] = ("percentage", "weight", "absolute")
 
@@ -61,6 +65,7 @@ class TreeDraw:
     """A configuration drawn from a seed. ``flat``: root has leaves only, in percent, without any limit."""
 
     def __init__(self, seed: int, *, flat: bool = False) -> None:
+        self.seed = seed
         self.chance = random.Random(seed)
         self.flat = flat
         self.mode: Mode = "percentage" if flat else self.chance.choice(MODES)
@@ -125,33 +130,6 @@ class TreeDraw:
         self._set(path, "maximum-capacity", percent)
         return most * percent / 100
 
-    def configs(self) -> tuple[tuple[TreeLeafConfig, ...], tuple[ParentConfig, ...]]:
-        """Return the emulator's configuration of the same tree."""
-        leaves: list[TreeLeafConfig] = []
-        parents: list[ParentConfig] = []
-
-        def add(queue: QueueDraw) -> None:
-            name = queue.path.partition(".")[2]
-            if queue.children:
-                parents.append(
-                    ParentConfig(
-                        name=name, capacity_ratio=queue.least, maximum_ratio=queue.most,
-                        priority=queue.priority, order=queue.order,  # type: ignore[arg-type]
-                    )
-                )  # fmt: skip
-            else:
-                leaves.append(
-                    TreeLeafConfig(
-                        name=name, capacity_ratio=queue.least, maximum_ratio=queue.most,
-                        priority=queue.priority, fair=queue.fair, user_limit_factor=queue.factor,
-                    )
-                )  # fmt: skip
-            for child in queue.children:
-                add(child)
-
-        add(self.root)
-        return tuple(leaves), tuple(parents)
-
 
 @dataclass
 class LiveApplication:
@@ -165,7 +143,11 @@ class LiveApplication:
 
 
 class RealTree:
-    """One tree on the rig. ``held``: container -> its grant, as the master was told of it."""
+    """One tree on the rig. ``held``: container -> its grant, as the master was told of it.
+
+    ``events``: what happened in the last :meth:`settle`, in order: grants, and new sets of reservations.
+    ``rooms``: what is free on each node, as last observed.
+    """
 
     def __init__(self, rig: SchedulerRig, seed: int, *, flat: bool = False) -> None:
         self.rig = rig
@@ -176,15 +158,24 @@ class RealTree:
         self.nodes = [rig.register(f"127.0.0.{number + 2}", size) for number in range(draw.nodes)]
         self.applications: dict[str, LiveApplication] = {}
         self.held: dict[str, dict[str, Any]] = {}
+        self.events: list[dict[str, Any]] = []
         manager = ClusterAddress(resource_managers=(rig.url,)).resource_manager()
-        self._connection = Connection(manager, None, Attachment(), lambda: int(time.time() * 1000))
-        self._observer = ClusterObserver(self._connection)
+        self.rooms: Mapping[str, Resources] = {}
+        self._now_ms = 1_000_000
+        self._connection = Connection(manager, None, Attachment(), self._clock)
+        self._connection.read_configuration()
+        self._reader = ActivityReader(manager.activities, self._clock)
+        self._observer = ClusterObserver(self._connection, self._reader)
         for _ in range(self.chance.randint(3, 6)):
             self.submit()
         self.settle(self.nodes[0])
         for _ in range(self.chance.randint(2, 5)):
             self.submit()
         self.settle(self.nodes[0])
+
+    def _clock(self) -> int:
+        """Return a time that passes from heartbeat to heartbeat, not with this machine's speed."""
+        return self._now_ms
 
     def close(self) -> None:
         self._connection.close()
@@ -217,12 +208,15 @@ class RealTree:
     def settle(self, first_node: str) -> Counter[str]:
         """Send heartbeats, the first of ``first_node``, until two rounds change nothing; return the grants."""
         granted: Counter[str] = Counter()
+        self.events = []
         self._count(self.rig.beat([first_node]), granted)
         quiet, reserved = 0, self.rig.reserved()
         for _ in range(ROUNDS_MAX):
             rows = self.rig.beat(self.nodes)
             before, reserved = reserved, self.rig.reserved()
             self._count(rows, granted)
+            if reserved != before:
+                self.events.append({"reserved": reserved})
             quiet = 0 if rows or reserved != before else quiet + 1
             if quiet == 2:
                 return granted
@@ -230,6 +224,7 @@ class RealTree:
 
     def _count(self, rows: list[dict[str, Any]], granted: Counter[str]) -> None:
         for row in rows:
+            self.events.append(row)
             self.held[row["container"]] = row
             app = self.applications[row["application"]]
             granted[app.name] += 1
@@ -244,9 +239,34 @@ class RealTree:
         return self.settle(row["node"])
 
     def snapshot(self) -> Snapshot:
-        """Return the state as yarnctl's observing code reads it."""
+        """Return the state as yarnctl's observing code reads it.
+
+        Where it does not know on which nodes the reservations are, it reads the nodes' activities first.
+        """
+        found = self._observed()
+        if self._reader.suspects:
+            for _ in range(READS):
+                self._reader.renew(())
+                self._count(self.rig.beat(self.nodes), Counter())
+                self._now_ms += HEARTBEAT_MS
+            found = self._observed()
+        return found
+
+    def _observed(self) -> Snapshot:
         self._observer.refresh()
-        return self._observer.snapshot(self._observer.tree(), self._connection.manager.nodes(), {})
+        nodes = self._connection.manager.nodes()
+        self.rooms = cluster_room(nodes)[2]
+        return self._observer.snapshot(self._observer.tree(), nodes, {})
+
+    def activities(self) -> dict[str, Any]:
+        """Return the ResourceManager's own words about each node, as of one more heartbeat of each."""
+        found: dict[str, Any] = {}
+        for node in self.nodes:
+            url = f"{self.rig.url}/ws/v1/cluster/scheduler/activities?nodeId={node}"
+            http_client.get(url, timeout=20)
+            self._count(self.rig.beat([node]), Counter())
+            found[node] = http_client.get(url, timeout=20).json()["activities"].get("allocations", [])
+        return found
 
     def state(self) -> dict[str, Any]:
         """Return the state as the rig knows it, for the record and for the emulator."""
@@ -267,7 +287,9 @@ class EmulatedTree:
     """The emulator's ResourceManager in a state of a real one."""
 
     def __init__(self, draw: TreeDraw, state: dict[str, Any]) -> None:
-        self.rm = EmulatedManager(draw.configs()[0], self, draw.configs()[1])
+        keys = {key: value for key, value in draw.properties.items() if key.startswith(PREFIX)}
+        source = queues_of_keys(f"seed {draw.seed}", keys)
+        self.rm = EmulatedManager(source.leaves, self, source.parents)
         scheduler = self.rm.scheduler
         assert isinstance(scheduler, TreeScheduler)
         self.scheduler: TreeScheduler = scheduler

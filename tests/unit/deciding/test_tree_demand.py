@@ -220,12 +220,18 @@ def test_a_requester_keeps_the_node_that_it_reserves():
     rows = [runs("res", "r", 22), waits("eng.prod", "p", (2, 1))]
     snapshot = tree({"res": 22}, *rows, free={"n1": 1, "n2": 1})
     assert found(snapshot, rules).free == {"n1": slots(1), "n2": slots(1)}
-    rows = [
-        waits("res", "r", (2, 1), containers=22, used=slots(22)),
-        waits("eng.prod", "p", (3, 1)),
-    ]
-    held = tree({"res": 22}, *rows, free={"n1": 1, "n2": 1})
+    held = tree(
+        {"res": 20, "eng.lab": 2}, runs("res", "r", 20), runs("eng.lab", "l", 2), waits("mkt", "m", (2, 1)),
+        waits("eng.prod", "p", (1, 1)), free={"n1": 1, "n2": 1},
+    )  # fmt: skip
     assert found(held, rules).free == {"n1": NOTHING, "n2": slots(1)}
+
+
+def test_a_leaf_that_is_left_keeps_its_headroom_from_the_next_ones():
+    """Production asks for more than root has left: research, which comes later, does not reserve with it."""
+    rows = [waits("res", "r", (2, 1), containers=22, used=slots(22)), waits("eng.prod", "p", (3, 1))]
+    held = tree({"res": 22}, *rows, free={"n1": 1, "n2": 1})
+    assert found(held, settings("eng.prod", "res")).free == {"n1": slots(1), "n2": slots(1)}
 
 
 # --- orders that are not needed any more, and deadlines ---------------------------------------------
