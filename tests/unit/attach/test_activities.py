@@ -15,11 +15,10 @@ from yarnctl.attach.observing.activity_reader import (
     PAUSE_MS,
     READS_MAX,
     ActivityReader,
-    YarnWords,
 )
 from yarnctl.deciding.model import ObservationRequest
 from yarnctl.errors import Unreachable
-from yarnctl.hadoop.wire.node_activities import NodeActivities
+from yarnctl.hadoop.wire.node_activities import NodeActivities, YarnWords
 from yarnctl.units import times
 
 

@@ -32,9 +32,9 @@ from yarnctl.attach.check.preflight import (
 from yarnctl.attach.check.queue_shares import ShareTree, share_plan
 from yarnctl.attach.check.unmodelled import UnmodelledFeature, unmodelled
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
-from yarnctl.attach.observing.activity_reader import YarnWords
 from yarnctl.deciding.queue_names import NamedQueues, resolved
 from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
+from yarnctl.hadoop.wire.node_activities import YarnWords
 from yarnctl.hadoop.wire.views import Leaf, leaves, shown_name
 from yarnctl.hadoop.wire.yarn import MODELLED, QueueInfo, label_in
 from yarnctl.journal.rendering import joined

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from yarnctl.attach.connection.calls import Problem, attempt
-from yarnctl.hadoop.wire.node_activities import NodeActivities
+from yarnctl.hadoop.wire.node_activities import NodeActivities, YarnWords
 
 READS_MAX = 4
 NODES_MAX = 64  # Nodes of one reservation that are read in turn
@@ -25,26 +25,7 @@ ARMED_MS = 10_000
 AGAIN_MS = 4_000
 KEPT_MS = 10_000
 PAUSE_MS = 60_000
-WORDS_MAX = 300
 HEARTBEAT_KEY = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
-
-
-class YarnWords(NamedTuple):
-    """``diagnostic``: what the record of ``node`` says about an application ``at`` a queue or below it."""
-
-    node: str
-    at: str
-    diagnostic: str
-
-    def __str__(self) -> str:
-        """Return the words for people: they are not yarnctl's, so they are quoted and cut."""
-        return f"YARN reports at {_plain(self.at)}, node {_plain(self.node)}: '{_plain(self.diagnostic)}'"
-
-
-def _plain(text: str) -> str:
-    """Return a text of the ResourceManager in one line of printable ASCII, cut."""
-    line = " ".join(text[: 2 * WORDS_MAX].split())
-    return ascii(line)[1:-1][:WORDS_MAX]
 
 
 class _ReadNode(NamedTuple):

@@ -7,6 +7,7 @@ node. 3.3.0 changed the names of several fields; an older answer has no ``timest
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 from msgspec import field
@@ -15,6 +16,7 @@ from yarnctl.deciding.queue_names import spells
 from yarnctl.hadoop.wire.decoders import OneDecoder
 
 APPLICATION = "application_"
+WORDS_MAX = 300  # The characters of YARN's words that are shown
 
 
 class ActivityElement(msgspec.Struct, frozen=True):
@@ -98,3 +100,21 @@ def _is_above(name: str, queue: str) -> bool:
 
 
 ACTIVITIES = OneDecoder(NodeActivities, "activities")
+
+
+class YarnWords(NamedTuple):
+    """``diagnostic``: what the record of ``node`` says about an application ``at`` a queue or below it."""
+
+    node: str
+    at: str
+    diagnostic: str
+
+    def __str__(self) -> str:
+        """Return the words for people: they are not yarnctl's, so they are quoted and cut."""
+        return f"YARN reports at {_plain(self.at)}, node {_plain(self.node)}: '{_plain(self.diagnostic)}'"
+
+
+def _plain(text: str) -> str:
+    """Return a text of the ResourceManager in one line of printable ASCII, cut."""
+    line = " ".join(text[: 2 * WORDS_MAX].split())
+    return ascii(line)[1:-1][:WORDS_MAX]
