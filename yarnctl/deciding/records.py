@@ -54,8 +54,8 @@ class Header(msgspec.Struct, frozen=True, tag="header"):
     capabilities: tuple[str, ...]
 
 
-class Trigger(msgspec.Struct, frozen=True):
-    """What caused a decision: counts are containers.
+class Trigger(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What caused a decision: counts are containers. ``label``: of the nodes that are requested.
 
     ``pending`` are requested, of which ``placed`` fit into free capacity (or that of other orders that is
     expected), ``promised`` are met by orders that were open at the snapshot's instant ``as_of_ms``, and
@@ -71,6 +71,7 @@ class Trigger(msgspec.Struct, frozen=True):
     shortfall: int
     why: TriggerReason
     as_of_ms: int | None = None
+    label: str = ""
 
 
 class ApplicationName(NamedTuple):

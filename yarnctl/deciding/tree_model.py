@@ -182,6 +182,11 @@ class QueueTreeModel:
             if above.active:
                 return
 
+    def close_idle(self) -> None:
+        """Take the leaves without pending requests out of the descent."""
+        for queue in [queue for queue in _below(self.root) if queue.model and not queue.model.waiting()]:
+            self.close(queue)
+
     def in_order(self) -> Iterator[QueueNode]:
         """Yield the open leaves as the descent comes to them."""
         return _below(self.root)

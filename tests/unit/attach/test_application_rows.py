@@ -47,7 +47,7 @@ def test_the_same_as_made_from_nothing():
         waiting = {
             one.application: views.pending(one)
             for one in rows
-            if one.uses is None or views.pending(one) != (0, 0)
+            if one.uses is None or views.pending(one) != views.PendingSum(0, 0)
         }
         assert kept.waiting == waiting
         if chance.random() < 0.8:  # a look that ends before its snapshot must not lose what changed

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from yarnctl.deciding.model import ContainerRequest
-from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
@@ -106,7 +105,7 @@ def request(place: str, count: int, priority: int = 20, memory: int = 1024) -> y
     ],
 )  # fmt: skip
 def test_the_demand_is_the_rows_for_anywhere(rows, expected, claim):
-    assert views.asks(rows) == expected, claim
+    assert views.asks(rows) == ({"": expected} if expected else {}), claim
 
 
 def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
@@ -119,10 +118,10 @@ def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
             )
         ),
     )
-    assert views.pending(told) == (5, 1)  # of the default partition alone
-    assert views.pending_elsewhere(told) == NotModelled(labels=("x",))
-    assert views.pending(yarn.AppInfo("a", requests=(request("*", 2), request("n", 2)))) == (2048, 2)
-    assert views.pending(yarn.AppInfo("a")) == (0, 0)
+    assert views.pending(told) == (5, 1, (("x", (2, 1)),))
+    assert views.pending_elsewhere(told) is None
+    assert views.pending(yarn.AppInfo("a", requests=(request("*", 2), request("n", 2)))) == (2048, 2, ())
+    assert views.pending(yarn.AppInfo("a")) == (0, 0, ())
 
 
 @pytest.mark.parametrize(
