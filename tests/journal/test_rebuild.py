@@ -17,7 +17,14 @@ from yarnctl.deciding.order import Order
 from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.reasons.outcomes import ClientFault
-from yarnctl.deciding.records import Decision, FreedContainer, Header, Requester, Transition
+from yarnctl.deciding.records import (
+    Decision,
+    FreedContainer,
+    Header,
+    Requester,
+    Transition,
+    decode_vector,
+)
 from yarnctl.deciding.settlement import Settlement
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import Chain, body_of
@@ -188,7 +195,7 @@ def test_room_goes_to_who_it_came_to_first_also_after_a_restart() -> None:
 
 def decoded(state: LedgerState) -> LedgerState:
     """Return a state as it is read back from a line."""
-    return msgspec.json.decode(msgspec.json.encode(state), type=LedgerState)
+    return msgspec.json.decode(msgspec.json.encode(state), type=LedgerState, dec_hook=decode_vector)
 
 
 @pytest.mark.parametrize(

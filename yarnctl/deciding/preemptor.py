@@ -46,7 +46,7 @@ from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.tree_forecast import EVERY_VICTIM, Helped, TreeSimulation
 from yarnctl.deciding.tree_model import placed_in
-from yarnctl.units import Resources, dominant, fits, minus, times
+from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, times
 
 PPM = 1_000_000
 
@@ -73,7 +73,7 @@ class ApplicationDemand(NamedTuple):
         if most is None:
             return free
         return {
-            node: Resources(min(size[0], most[0]), min(size[1], most[1]))
+            node: at_most(size, most)
             for node, size in free.items()
             if not any(fits(need.size, size) for need in self.shortfalls)
         }
@@ -396,7 +396,7 @@ def _paper_demand(
     )
     free = total_free({**shared, **snapshot.free_by_node})
     for order in inputs.here(ledger.freed_unassigned(inputs.as_of_ms)):
-        free = _at_least_nothing(minus(free, times(order.request_size, order.serves)))
+        free = at_least(NOTHING, minus(free, times(order.request_size, order.serves)))
     wishes: list[ApplicationDemand] = []
     refused: list[tuple[Trigger, TriggerReason]] = []
     for view in _paper_requesters(inputs, settings):
@@ -445,10 +445,6 @@ def _paper_shortfalls(
         if request.count > kept + fitting:
             counts[request.size] = counts.get(request.size, 0) + request.count - kept - fitting
     return tuple(Need(size, count) for size, count in counts.items()), placed, free
-
-
-def _at_least_nothing(size: Resources) -> Resources:
-    return Resources(max(0, size[0]), max(0, size[1]))
 
 
 # --- which jobs may be preempted --------------------------------------------------------------

@@ -431,8 +431,17 @@ class Step(msgspec.Struct, frozen=True):
     wake_at_ms: int
 
 
+def decode_vector(kind: type, value: object) -> object:
+    """Return a resource vector of its components; raises TypeError, which msgspec turns into its own."""
+    if kind is not Resources or not isinstance(value, list) or len(value) < 2:
+        raise TypeError("a resource vector has at least two components")
+    if any(type(part) is not int for part in value):
+        raise TypeError("a component of a resource vector is no whole number")
+    return Resources(*value)
+
+
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(Record)
+_DECODER = msgspec.json.Decoder(Record, dec_hook=decode_vector)
 
 
 def encode(record: Record) -> bytes:

@@ -26,7 +26,7 @@ from yarnctl.deciding.forecast import (
 )
 from yarnctl.deciding.model import ParentView, QueueView, Snapshot
 from yarnctl.deciding.reasons import demand
-from yarnctl.units import NOTHING, Resources, fits, minus, plus
+from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, plus
 
 NO_USERS: Mapping[str, None] = MappingProxyType({})
 
@@ -82,16 +82,21 @@ class QueueNode:
         ``own_resources``: the application's own reservation.
         """
         memory_mib, vcores = size[0] - own_resources[0], size[1] - own_resources[1]
+        others = minus(size, own_resources) if len(size) > 2 else None
         for node in self.chain:
             used, maximum = node.used, node.maximum
             if used[0] + memory_mib > maximum[0] or used[1] + vcores > maximum[1]:
+                return node
+            if others is not None and not fits(plus(used, others), maximum):
                 return node
         return None
 
     def headroom(self) -> Resources:
         """Return what is left below every maximum, never negative."""
-        left = [minus(node.maximum, node.used) for node in self.chain]
-        return Resources(max(0, min(each[0] for each in left)), max(0, min(each[1] for each in left)))
+        least = minus(self.maximum, self.used)
+        for node in self.chain[1:]:
+            least = at_most(least, minus(node.maximum, node.used))
+        return at_least(least, NOTHING)
 
     def key(self) -> tuple[int | str, ...]:
         """Return the place among its siblings by its parent's policy.
@@ -118,9 +123,8 @@ class QueueNode:
         A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher.
         """
         used, guaranteed = minus(self.used, size), self.guaranteed
-        memory_mib, vcores = (whole or 1 for whole in self.chain[-1].maximum)
-        share = max(used[0] * vcores, used[1] * memory_mib)
-        guaranteed_share = max(guaranteed[0] * vcores, guaranteed[1] * memory_mib)
+        total = at_least(self.chain[-1].maximum, Resources(1, 1))
+        share, guaranteed_share = dominant(used, total), dominant(guaranteed, total)
         if guaranteed_share <= 0:
             return (1, used[0], 0, self.path)
         return (0, share * SCALE // guaranteed_share, -guaranteed[0], self.path)
@@ -221,7 +225,7 @@ class QueueTreeModel:
         if own_resources is None:
             queue.add(size)
             return
-        filled = Resources(min(own_resources[0], size[0]), min(own_resources[1], size[1]))
+        filled = at_most(own_resources, size)
         queue.add(minus(size, filled))
         self.reserved[name] = minus(own_resources, filled)
 

@@ -12,6 +12,7 @@ from yarnctl.deciding import selector
 from yarnctl.deciding.case import Case, Choice
 from yarnctl.deciding.order import name_orders
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
+from yarnctl.deciding.records import decode_vector
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
@@ -114,7 +115,7 @@ def test_choosing_from_the_pruned_case_gives_the_same_choice(full, settings):
 @given(cases(), ways())
 def test_a_pruned_case_survives_the_journal(full, settings):
     pruned = prune(full, choose(full, settings))
-    read = msgspec.json.decode(msgspec.json.encode(pruned), type=Case)
+    read = msgspec.json.decode(msgspec.json.encode(pruned), type=Case, dec_hook=decode_vector)
     assert choose(read, settings).picks == choose(full, settings).picks
 
 
