@@ -51,6 +51,15 @@ _NEW = tuple.__new__
 NOTHING = Resources(0, 0)  # The empty vector
 
 
+def decode_vector(kind: type, value: object) -> object:
+    """Return a resource vector of its components; raises TypeError, which msgspec turns into its own."""
+    if kind is not Resources or not isinstance(value, list) or len(value) < 2:
+        raise TypeError("a resource vector has at least two components")
+    if any(type(part) is not int for part in value):
+        raise TypeError("a component of a resource vector is no whole number")
+    return Resources(*value)
+
+
 def plus(left: Resources, right: Resources) -> Resources:
     """Return the sum, component by component."""
     if len(left) == 2 == len(right):

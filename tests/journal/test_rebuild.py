@@ -23,7 +23,6 @@ from yarnctl.deciding.records import (
     Header,
     Requester,
     Transition,
-    decode_vector,
 )
 from yarnctl.deciding.settlement import Settlement
 from yarnctl.errors import BadInput, Different
@@ -32,7 +31,7 @@ from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.fold import ledger_of, state_of
 from yarnctl.journal.rebuild import rebuild, repair
 from yarnctl.journal.replay import Replay, replay
-from yarnctl.units import Resources
+from yarnctl.units import Resources, decode_vector
 
 
 @pytest.fixture(scope="module")

@@ -33,8 +33,8 @@ from tests.soak.hostile_world import (
 from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.model import Observation, ObservationRequest, TaskView
-from yarnctl.deciding.records import decode_vector
 from yarnctl.frameworks.mapreduce.rest import KIND
+from yarnctl.units import decode_vector
 
 EACH = 200
 """Looks with one cluster and one port; then both are made anew."""

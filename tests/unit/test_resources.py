@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yarnctl.deciding.records import decode_vector
 from yarnctl.units import (
     NOTHING,
     Resources,
     at_least,
     at_most,
+    decode_vector,
     dominant,
     fits,
     minus,

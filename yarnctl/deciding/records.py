@@ -40,7 +40,7 @@ from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.orders import ChangeReason, MoveReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.settings import Settings
-from yarnctl.units import Resources
+from yarnctl.units import Resources, decode_vector
 
 FORMAT = 1
 """Version of the journal's format, which may change until 0.1.0 is tagged; no other one is read."""
@@ -429,15 +429,6 @@ class Step(msgspec.Struct, frozen=True):
     actions: tuple[Action, ...]
     to_observe: ObservationRequest
     wake_at_ms: int
-
-
-def decode_vector(kind: type, value: object) -> object:
-    """Return a resource vector of its components; raises TypeError, which msgspec turns into its own."""
-    if kind is not Resources or not isinstance(value, list) or len(value) < 2:
-        raise TypeError("a resource vector has at least two components")
-    if any(type(part) is not int for part in value):
-        raise TypeError("a component of a resource vector is no whole number")
-    return Resources(*value)
 
 
 _ENCODER = msgspec.json.Encoder()

@@ -17,7 +17,7 @@ SIZE = Resources(1024, 1)
 
 def row(number: int, chance: random.Random) -> yarn.AppInfo:
     pending = chance.choice([0, 0, 1024])
-    use = yarn.PartitionUse(pending=yarn.FullVector(pending, pending // 1024))
+    use = yarn.PartitionUse(pending=yarn.Vector(pending, pending // 1024))
     return yarn.AppInfo(
         application=f"application_1_{number:04d}", user=f"u{number % 3}",
         queue=chance.choice(["research", "team"]), state="RUNNING", progress_percent=chance.random() * 100,

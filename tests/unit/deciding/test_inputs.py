@@ -28,11 +28,12 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import LookMemory, Observed
 from yarnctl.deciding.model import Observation, SetPriority, Snapshot
 from yarnctl.deciding.reasons.demand import NotModelled
-from yarnctl.deciding.records import Decision, Record, Refusal, decode_vector
+from yarnctl.deciding.records import Decision, Record, Refusal
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
 from yarnctl.deciding.snapshot_rows import Columns, Reader, SnapshotChange, Writer
 from yarnctl.errors import Different, YarnctlError
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.units import decode_vector
 
 SCENARIOS = Path(__file__).parents[3] / "docs/scenarios"
 HISTORIES = 500

@@ -12,11 +12,10 @@ from yarnctl.deciding import selector
 from yarnctl.deciding.case import Case, Choice
 from yarnctl.deciding.order import name_orders
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.records import decode_vector
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
-from yarnctl.units import NOTHING, dominant, fits, minus, plus
+from yarnctl.units import NOTHING, decode_vector, dominant, fits, minus, plus
 
 NOW_MS = 50_000
 

@@ -85,7 +85,7 @@ def test_paths_are_built_by_walking_and_a_parent_without_children_is_no_leaf():
 
 
 def request(place: str, count: int, priority: int = 20, memory: int = 1024) -> yarn.ResourceRequest:
-    return yarn.ResourceRequest(place, count, priority, yarn.FullVector(memory, 1))
+    return yarn.ResourceRequest(place, count, priority, yarn.Vector(memory, 1))
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_pending_is_the_aggregate_where_it_is_told_and_the_asks_otherwise():
         "a",
         uses=yarn.Uses(
             (
-                yarn.PartitionUse(pending=yarn.FullVector(5, 1)),
-                yarn.PartitionUse("x", pending=yarn.FullVector(2, 1)),
+                yarn.PartitionUse(pending=yarn.Vector(5, 1)),
+                yarn.PartitionUse("x", pending=yarn.Vector(2, 1)),
             )
         ),
     )
@@ -156,7 +156,7 @@ def test_a_priority_tells_the_kind_of_container(priority, kind):
 def test_room_of_a_cluster():
     nodes = [
         yarn.NodeRow("b", "RUNNING", used_mib=1, available_mib=3, used_vcores=1, available_vcores=1),
-        yarn.NodeRow("a", "RUNNING", available_mib=-5, capacity=yarn.FullVector(6, 2)),
+        yarn.NodeRow("a", "RUNNING", available_mib=-5, capacity=yarn.Vector(6, 2)),
         yarn.NodeRow("c", "DECOMMISSIONING", available_mib=4, available_vcores=4),
     ]
     assert views.cluster_room(nodes) == ((14, 8), (6, 2), {"b": (3, 1)})
