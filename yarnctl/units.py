@@ -8,42 +8,96 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import zip_longest
+from typing import Self
 
 
-class Resources(NamedTuple):
-    """A vector of memory (MiB) and virtual cores, as YARN's class Resource."""
+class Resources(tuple[int, ...]):
+    """A vector of memory (MiB), virtual cores and the cluster's other countable types, as YARN's Resource.
 
-    memory_mib: int
-    vcores: int
+    The others (GPUs, ...) have no name here: their order is that in which the cluster was observed to have
+    them. A missing component is 0, and no vector ends in a 0 of these, so equal vectors compare equal.
+    """
 
+    __slots__ = ()
+
+    def __new__(cls, memory_mib: int, vcores: int, *others: int) -> Self:
+        """Return the vector in its shortest form."""
+        while others and not others[-1]:
+            others = others[:-1]
+        return _NEW(cls, (memory_mib, vcores, *others))
+
+    def __getnewargs__(self) -> tuple[int, ...]:
+        """Return the components, for copies."""
+        return tuple(self)
+
+    def __repr__(self) -> str:
+        """Return the vector as it is made."""
+        return f"Resources{tuple(self)}"
+
+    @property
+    def memory_mib(self) -> int:
+        """The first component."""
+        return self[0]
+
+    @property
+    def vcores(self) -> int:
+        """The second component."""
+        return self[1]
+
+
+_NEW = tuple.__new__
 
 NOTHING = Resources(0, 0)  # The empty vector
 
 
+def decode_vector(kind: type, value: object) -> object:
+    """Return a resource vector of its components; raises TypeError, which msgspec turns into its own."""
+    if kind is not Resources or not isinstance(value, list) or len(value) < 2:
+        raise TypeError("a resource vector has at least two components")
+    if any(type(part) is not int for part in value):
+        raise TypeError("a component of a resource vector is no whole number")
+    return Resources(*value)
+
+
 def plus(left: Resources, right: Resources) -> Resources:
     """Return the sum, component by component."""
-    return Resources(left[0] + right[0], left[1] + right[1])
+    if len(left) == 2 == len(right):
+        return _NEW(Resources, (left[0] + right[0], left[1] + right[1]))
+    return Resources(*[one + other for one, other in zip_longest(left, right, fillvalue=0)])
 
 
 def minus(left: Resources, right: Resources) -> Resources:
     """Return the difference, component by component (it may be negative)."""
-    return Resources(left[0] - right[0], left[1] - right[1])
+    if len(left) == 2 == len(right):
+        return _NEW(Resources, (left[0] - right[0], left[1] - right[1]))
+    return Resources(*[one - other for one, other in zip_longest(left, right, fillvalue=0)])
 
 
 def times(size: Resources, count: int) -> Resources:
     """Return ``count`` times ``size``."""
-    return Resources(size[0] * count, size[1] * count)
+    if len(size) == 2:
+        return _NEW(Resources, (size[0] * count, size[1] * count))
+    return Resources(*[part * count for part in size])
 
 
 def at_least(left: Resources, right: Resources) -> Resources:
     """Return the larger value of each component."""
-    return Resources(max(left[0], right[0]), max(left[1], right[1]))
+    if len(left) == 2 == len(right):
+        return _NEW(Resources, (max(left[0], right[0]), max(left[1], right[1])))
+    return Resources(*map(max, zip_longest(left, right, fillvalue=0)))
+
+
+def at_most(left: Resources, right: Resources) -> Resources:
+    """Return the smaller value of each component."""
+    return Resources(*map(min, zip_longest(left, right, fillvalue=0)))
 
 
 def fits(size: Resources, free: Resources) -> bool:
     """Return whether ``size`` fits into ``free`` in every component."""
-    return size[0] <= free[0] and size[1] <= free[1]
+    if len(size) == 2 == len(free):
+        return size[0] <= free[0] and size[1] <= free[1]
+    return all(part <= whole for part, whole in zip_longest(size, free, fillvalue=0))
 
 
 def dominant(used: Resources, total: Resources) -> int:
@@ -51,6 +105,11 @@ def dominant(used: Resources, total: Resources) -> int:
 
     The shares are memory/total memory and vcores/total vcores; multiplied by both totals they stay integers,
     so that equal shares compare equal on every machine (Hadoop's DominantResourceCalculator does the same in
-    floats). Only keys made with the same ``total`` may be compared.
+    floats). Those of other types are multiplied alike and cut off. Only keys made with the same ``total`` may
+    be compared.
     """
-    return max(used[0] * total[1], used[1] * total[0])
+    key = max(used[0] * total[1], used[1] * total[0])
+    if len(used) == 2:
+        return key
+    others = zip(used[2:], total[2:], strict=False)
+    return max([key, *(part * total[0] * total[1] // whole for part, whole in others if whole > 0)])

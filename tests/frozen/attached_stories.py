@@ -13,6 +13,7 @@ from yarnctl.deciding.records import Record
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
+from yarnctl.units import Resources
 
 TICKS = 60
 PATHS = msgspec.structs.replace(
@@ -25,7 +26,7 @@ class Story:
 
     def __init__(self, fake: FakeCluster) -> None:
         self.fake, self.journal = fake, MemoryJournal()
-        two = SLOT._replace(memory_mib=2048, vcores=2)
+        two = Resources(2048, 2)
         fake.nodes = {"n1:1": two, "n2:1": two}
         fake.research(1, ["n1:1", "n1:1", "n2:1", "n2:1"])
         self.port: AttachedPort = fake.port()

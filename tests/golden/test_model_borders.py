@@ -217,11 +217,6 @@ def test_a_first_wave_may_be_a_single_map():
     assert first_wave(1, SLOT, 1, SLOT) == (ContainerRequest(20, SLOT, 1),)
 
 
-@pytest.mark.parametrize(("room", "kept"), [((5, -2), (5, 0)), ((-5, 2), (0, 2)), ((3, 4), (3, 4))])
-def test_room_that_is_spoken_for_is_never_less_than_none(room, kept):
-    assert preemptor._at_least_nothing(Resources(*room)) == Resources(*kept)
-
-
 def test_with_deadlines_only_users_of_tasks_may_have_to_give():
     rows = [
         app("a", "default", 1, 1, deadline=1000),

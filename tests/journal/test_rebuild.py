@@ -17,7 +17,13 @@ from yarnctl.deciding.order import Order
 from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.reasons.orders import Unclaimed
 from yarnctl.deciding.reasons.outcomes import ClientFault
-from yarnctl.deciding.records import Decision, FreedContainer, Header, Requester, Transition
+from yarnctl.deciding.records import (
+    Decision,
+    FreedContainer,
+    Header,
+    Requester,
+    Transition,
+)
 from yarnctl.deciding.settlement import Settlement
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import Chain, body_of
@@ -25,7 +31,7 @@ from yarnctl.journal.file import JournalFile, read
 from yarnctl.journal.fold import ledger_of, state_of
 from yarnctl.journal.rebuild import rebuild, repair
 from yarnctl.journal.replay import Replay, replay
-from yarnctl.units import Resources
+from yarnctl.units import Resources, decode_vector
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +194,7 @@ def test_room_goes_to_who_it_came_to_first_also_after_a_restart() -> None:
 
 def decoded(state: LedgerState) -> LedgerState:
     """Return a state as it is read back from a line."""
-    return msgspec.json.decode(msgspec.json.encode(state), type=LedgerState)
+    return msgspec.json.decode(msgspec.json.encode(state), type=LedgerState, dec_hook=decode_vector)
 
 
 @pytest.mark.parametrize(

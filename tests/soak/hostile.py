@@ -34,6 +34,7 @@ from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.model import Observation, ObservationRequest, TaskView
 from yarnctl.frameworks.mapreduce.rest import KIND
+from yarnctl.units import decode_vector
 
 EACH = 200
 """Looks with one cluster and one port; then both are made anew."""
@@ -163,7 +164,7 @@ def judged(seen: Observation) -> str | None:
     text = msgspec.json.encode(seen)
     if len(text) > 1 << 20:
         return f"it takes {len(text)} bytes to write down"
-    if msgspec.json.encode(msgspec.json.decode(text, type=Observation)) != text:
+    if msgspec.json.encode(msgspec.json.decode(text, type=Observation, dec_hook=decode_vector)) != text:
         return "it is read back as another one"
     return None
 

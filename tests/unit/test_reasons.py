@@ -99,11 +99,13 @@ def test_span_for_people(span_ms: int, shown: str) -> None:
     [
         (Unmet(), "pending requests fit on no node"),
         (Unmet(3), "pending requests fit on no node; 3 of them are predicted, not sent yet"),
-        (NotModelled(("gpu",)), "the application requests what yarnctl does not model (node labels: gpu)"),
+        (NotModelled(("gpu",)),
+         "no container is freed for some requests; the queue has no capacity of node labels: gpu"),
         (NotModelled((), ("yarn.io/gpu",)),
-         "the application requests what yarnctl does not model (resource types: yarn.io/gpu)"),
+         "no container is freed for some requests; yarnctl does not model resource types: yarn.io/gpu"),
         (NotModelled(("a", "b"), ("fpga",)),
-         "the application requests what yarnctl does not model (node labels: a, b) (resource types: fpga)"),
+         "no container is freed for some requests; the queue has no capacity of node labels: a, b;"
+         " yarnctl does not model resource types: fpga"),
         (Unclaimed(5000), "no application received the freed container within 5 s"),
         (Unclaimed(12_000, True),
          "no application received the freed container within 12 s; the requesting application still waits"),

@@ -44,6 +44,7 @@ from yarnctl.deciding.model import (
     TaskView,
 )
 from yarnctl.deciding.order import name_orders, requested
+from yarnctl.deciding.partitions import merged
 from yarnctl.deciding.planning import (
     ObservedTasks,
     Plan,
@@ -339,15 +340,16 @@ class Controller:
 
     def _continue_deferred(self, effects: Effects, snapshot: Snapshot, as_of_ms: int) -> None:
         """Begin a decision: forget what ended, withdraw excess orders, keep YARN's order."""
-        self._looks.keep_waiting(snapshot)
+        requesting = merged(snapshot)
+        self._looks.keep_waiting(requesting)
         if remembered := remembered_of(self.ledger):
             alive = {view.application for view in snapshot.applications}
             for name in remembered:
                 if name not in alive:
                     effects.add(self._orders.forget(name, self.now_ms, "absent"))
         silent = self._looks.silent(self.now_ms)
-        preempting = [view for view in snapshot.applications if is_preempting(view, self.settings)]
-        effects.add(end_overtaken(self._orders, snapshot, self._looks.stale_asks.echoes, self.now_ms))
+        preempting = [view for view in requesting.applications if is_preempting(view, self.settings)]
+        effects.add(end_overtaken(self._orders, requesting, self._looks.stale_asks.echoes, self.now_ms))
         doubted = self._looks.stale_asks.update(preempting, as_of_ms)
         simulated = simulate(snapshot, self.ledger, as_of_ms)
         self._deferred = _Deferred(snapshot, simulated, as_of_ms, doubted, self.now_ms, 0, {}, silent)
@@ -412,6 +414,7 @@ class Controller:
             consents=held.consents,
             held_at_ms=held.since_ms,
             real=held.simulated.real,
+            real_labelled=held.simulated.real_labelled,
         )
         cluster_demand = self._demand(held, inputs)
         while True:
@@ -431,9 +434,14 @@ class Controller:
                 held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
         self._commit(effects, plan, now_ms, held.snapshot)
         self.verdicts = verdicts_of(held.snapshot, cluster_demand, plan, self.settings)
-        for trigger, why in cluster_demand.refused:
-            if self._looks.is_new(trigger.application, why):
-                effects.records.append(records.Refusal(now_ms, trigger, why))
+        said = {one.demand.trigger.application for one in plan.planned}
+        for part in cluster_demand.by_label.values():
+            for trigger, why in part.refused:
+                if trigger.application in said:
+                    continue  # one reason for each application, or two would replace each other
+                said.add(trigger.application)
+                if self._looks.is_new(trigger.application, why):
+                    effects.records.append(records.Refusal(now_ms, trigger, why))
         return ()
 
     def _demand(self, deferred: _Deferred, inputs: DemandInput) -> ClusterDemand:
@@ -449,6 +457,7 @@ class Controller:
     def _commit(self, effects: Effects, plan: Plan, now_ms: int, snapshot: Snapshot) -> None:
         """Turn a plan into decisions, orders and actions."""
         views = {view.application: view for view in snapshot.applications}
+        said: set[str] = set()
         for planned in plan.planned:
             trigger, choice = planned.demand.trigger, planned.choice
             effects.add(self._orders.wait_for(trigger.application, choice.awaited, now_ms))
@@ -459,6 +468,9 @@ class Controller:
                 effects.add(self._order(planned, now_ms, views))
                 continue
             why = why_none(planned)
+            if trigger.application in said:
+                continue
+            said.add(trigger.application)
             if self._looks.is_new(trigger.application, why):
                 effects.records.append(
                     records.Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)

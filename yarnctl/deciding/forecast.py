@@ -15,6 +15,7 @@ a tree of queues. Equal ratios: the larger guarantee first, then the name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -146,8 +147,10 @@ class QueueModel:
         if self._largest is None:
             name = self.view.queue
             mine = [view for view in self._applications if view.queue == name and view.containers > 1]
-            memory_mib = max([view.task_size[0] for view in mine], default=0)
-            self._largest = Resources(memory_mib, max([view.task_size[1] for view in mine], default=0))
+            largest = NOTHING
+            for view in mine:
+                largest = at_least(largest, view.task_size)
+            self._largest = largest
         return self._largest
 
     def waiting(self) -> list[SimulatedRequest]:
@@ -225,7 +228,11 @@ def serving_key(used: Resources, guaranteed_resources: Resources, queue: str) ->
         return (1, used[0], 0, queue)
     by_memory = used[0] * SCALE // guaranteed_resources[0] if guaranteed_resources[0] > 0 else 0
     by_vcores = used[1] * SCALE // guaranteed_resources[1] if guaranteed_resources[1] > 0 else 0
-    return (0, max(by_memory, by_vcores), -guaranteed_resources[0], queue)
+    ratio = max(by_memory, by_vcores)
+    if len(guaranteed_resources) > 2:
+        others = zip(used[2:], guaranteed_resources[2:], strict=False)
+        ratio = max([ratio, *(part * SCALE // whole for part, whole in others if whole > 0)])
+    return (0, ratio, -guaranteed_resources[0], queue)
 
 
 def below_guarantee(key: Key) -> bool:
@@ -445,7 +452,8 @@ class SchedulerSimulation:
 def over_guarantee(queue: QueueView, used: Resources, tolerance_ppm: int) -> bool:
     """Return whether a queue uses more than its guarantee x (1 + tolerance) in some component."""
     limit = 1_000_000 + tolerance_ppm
-    return any(part * 1_000_000 > whole * limit for part, whole in zip(used, queue.guaranteed, strict=True))
+    parts = zip_longest(used, queue.guaranteed, fillvalue=0)
+    return any(part * 1_000_000 > whole * limit for part, whole in parts)
 
 
 def total_free(free: Mapping[str, Resources]) -> Resources:
@@ -458,5 +466,5 @@ def total_free(free: Mapping[str, Resources]) -> Resources:
 
 def slots(free: Resources, size: Resources) -> int:
     """Return how many containers of ``size`` fit into the sum of free capacity."""
-    counts = [part // unit for part, unit in zip(free, size, strict=True) if unit > 0]
+    counts = [part // unit for part, unit in zip_longest(free, size, fillvalue=0) if unit > 0]
     return max(0, min(counts)) if counts else 0

@@ -340,19 +340,27 @@ class Ledger:
         """Return the orders that were not sent and whose predicted time has passed, oldest first."""
         return [order for order in self.open.values() if order.state == "simulated"]
 
-    def promised(self, application: str, as_of_ms: int | None = None) -> int:
-        """Return how many requests of an application, at that instant, its orders will meet or have met."""
+    def promised(
+        self, application: str, as_of_ms: int | None = None, is_here: Callable[[str], bool] | None = None
+    ) -> int:
+        """Return how many requests of an application, at that instant, its orders will meet or have met.
+
+        ``is_here``: whether orders on a node count (None: on every node).
+        """
         coming = sum(
             order.serves
             for order in self.of_requester(application)
-            if as_of_ms is None or not order.is_simulated_at(as_of_ms)
+            if (as_of_ms is None or not order.is_simulated_at(as_of_ms))
+            and (is_here is None or is_here(order.node))
         )
         if as_of_ms is None or application not in self.recently_settled:
             return coming
         return coming + sum(
             late.order.serves
             for late in self.recently_settled[application].values()
-            if late.until_ms > as_of_ms and late.order.state != "killed"
+            if late.until_ms > as_of_ms
+            and late.order.state != "killed"
+            and (is_here is None or is_here(late.order.node))
         )
 
     def terminating_for(self, application: str, as_of_ms: int) -> int:

@@ -111,7 +111,7 @@ class ApplicationView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster at one instant, of nodes without a label: those with one are not modelled.
+    """The cluster at one instant: its nodes without a label, and in ``labelled`` those of each label.
 
     ``free_by_node`` has only nodes with free capacity. ``total`` is the sum over live nodes; ``largest_node``
     the largest single node. ``reserved_by_node`` names the application with a reservation on a node: it is
@@ -126,6 +126,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     its ancestors. ``user_limits``: queue -> user -> the limit that the ResourceManager shows, where it is
     lower than the queue's maximum and not its ``user_limit``. ``held_back``: the applications that are not
     activated because of ``max-parallel-apps``.
+
+    ``labelled``: label -> the same of its nodes, with the applications that use or request some;
+    ``left_out``, ``aside`` and ``held_back`` are not repeated there. Only these have ``nodes``, their live
+    nodes by name, and ``is_shared``: requests without a label may use what is idle there.
     """
 
     total: Resources
@@ -141,6 +145,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     reserved: Mapping[str, Resources] = {}
     user_limits: Mapping[str, Mapping[str, Resources]] = {}
     held_back: tuple[str, ...] = ()
+    labelled: Mapping[str, Snapshot] = {}
+    nodes: tuple[str, ...] = ()
+    is_shared: bool = False
 
 
 class TaskView(NamedTuple):

@@ -22,6 +22,7 @@ from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import NAME_MAX, Action, ApplicationView, Release, Snapshot, Suspend, TaskView
 from yarnctl.deciding.offers import MixInput
 from yarnctl.deciding.order import Order, order_number
+from yarnctl.deciding.partitions import HasNode, merged
 from yarnctl.deciding.preemptor import (
     ApplicationDemand,
     ClusterDemand,
@@ -124,6 +125,14 @@ class ObservedTasks(NamedTuple):
     tasks: Mapping[str, tuple[TaskView, ...]]
     unanswered: Mapping[str, Reason]
 
+    def on(self, is_here: HasNode | None) -> Mapping[str, tuple[TaskView, ...]]:
+        """Return the tasks on these nodes (None: on every node)."""
+        if is_here is None:
+            return self.tasks
+        return {
+            name: tuple(task for task in tasks if is_here(task.node)) for name, tasks in self.tasks.items()
+        }
+
 
 def make_plan(
     demand: ClusterDemand,
@@ -134,48 +143,53 @@ def make_plan(
     first_number: int,
 ) -> Plan:
     """Decide every demand of ``demand``; numbers are given to choices with picks only."""
-    if not demand.applications:
+    parts = {label: part for label, part in demand.by_label.items() if part.applications}
+    if not parts:
         return Plan((), ())
-    views = preemptable(inputs, settings, demand.preemptable_queues)
-    jobs = candidates(inputs, ledger, settings, views)
-    closed = closed_jobs(views, settings, tasks.unanswered, inputs.now_ms)
-    barred, free = dict(ledger.excluded), dict(demand.free)
+    barred = dict(ledger.excluded)
     planned: list[Planned] = []
     missing: dict[str, None] = {}
     number = first_number
-    flight = InFlight(inputs, ledger, settings, demand.preemptable_queues)
+    queues = tuple(dict.fromkeys(name for part in parts.values() for name in part.preemptable_queues))
+    flight = InFlight(inputs, ledger, settings, queues)
     mix = mix_input(inputs, ledger, settings)
-    gives = demand.gives
-    reserved = inputs.snapshot.reserved_by_node.items()
-    for wanted in demand.applications:
-        case = Case(
-            number=number,
-            now_ms=inputs.now_ms,
-            total=inputs.snapshot.total,
-            needs=wanted.shortfalls,
-            free=wanted.usable(free),
-            jobs=is_preemptable(jobs, inputs, settings, wanted.application, wanted.queues),
-            tasks=tasks.tasks,
-            barred=barred,
-            closed=closed,
-            reserved={node: name for node, name in reserved if name != wanted.application.application},
-        )
-        wish, case, choice, _ = flight.limit(wanted, case, settings, mix)
-        while gives is not None and (fewer := within_limits(case, choice, gives)) is not None:
-            wish, case, choice, _ = flight.limit(wish, fewer, settings, mix)
-        if gives is not None:
-            gives = after_choice(choice, gives)
-        if not wish.shortfalls:
-            continue  # the limit in flight is reached: the next decision requests it again
-        planned.append(Planned(wish, case, choice, mix))
-        missing.update(dict.fromkeys(choice.missing))
-        if choice.picks:
-            number += 1
-            flight.begun += len(choice.picks)
-        if (choice.picks or choice.awaited) and wanted is not demand.applications[-1]:
-            jobs, barred, free = _overlay(jobs, barred, free, choice, inputs.snapshot.total)
-            if mix is not None:
-                mix.left.use(choice.pulls, choice.picks)
+    last = list(parts.values())[-1].applications[-1]
+    for label, part in parts.items():
+        here = inputs.of_label(label)
+        views = preemptable(here, settings, part.preemptable_queues)
+        jobs, free = candidates(here, ledger, settings, views), dict(part.free)
+        closed = closed_jobs(views, settings, tasks.unanswered, inputs.now_ms)
+        gives = part.gives
+        reserved = here.snapshot.reserved_by_node.items()
+        for wanted in part.applications:
+            case = Case(
+                number=number,
+                now_ms=inputs.now_ms,
+                total=here.snapshot.total,
+                needs=wanted.shortfalls,
+                free=wanted.usable(free),
+                jobs=is_preemptable(jobs, here, settings, wanted.application, wanted.queues),
+                tasks=tasks.on(here.is_here),
+                barred=barred,
+                closed=closed,
+                reserved={node: name for node, name in reserved if name != wanted.application.application},
+            )
+            wish, case, choice, _ = flight.limit(wanted, case, settings, mix)
+            while gives is not None and (fewer := within_limits(case, choice, gives)) is not None:
+                wish, case, choice, _ = flight.limit(wish, fewer, settings, mix)
+            if gives is not None:
+                gives = after_choice(choice, gives)
+            if not wish.shortfalls:
+                continue  # the limit in flight is reached: the next decision requests it again
+            planned.append(Planned(wish, case, choice, mix))
+            missing.update(dict.fromkeys(choice.missing))
+            if choice.picks:
+                number += 1
+                flight.begun += len(choice.picks)
+            if (choice.picks or choice.awaited) and wanted is not last:
+                jobs, barred, free = _overlay(jobs, barred, free, choice, here.snapshot.total)
+                if mix is not None:
+                    mix.left.use(choice.pulls, choice.picks)
     touched = flight.touched
     if not missing:
         touched.update(each.attempt for one in planned for each in one.choice.refused_tasks)
@@ -321,7 +335,18 @@ def excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Ex
     requesters that are due more, and the orders left over are withdrawn, the youngest first. With the
     scheduler simulation only (Natjam never withdraws a request).
     """
-    coming = list(ledger.expected_room(inputs.as_of_ms))
+    moves: list[tuple[Order, str]] = []
+    excess: list[Order] = []
+    for label in ("", *inputs.snapshot.labelled):
+        found = _excess_orders(inputs.of_label(label), ledger, settings)
+        moves += found.moves
+        excess += found.excess
+    return ExcessOrders(tuple(moves), tuple(excess))
+
+
+def _excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ExcessOrders:
+    """Return those of one partition."""
+    coming = inputs.here(ledger.expected_room(inputs.as_of_ms))
     without = model_queues(inputs.snapshot, ())
     placed, _ = placed_in(inputs.snapshot, without, FreeCapacity(inputs.snapshot.free_by_node))
     with_coming = model_queues(inputs.snapshot, coming)
@@ -332,18 +357,25 @@ def excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Ex
         for view in inputs.snapshot.applications
         if view.requests and is_preempting(view, settings)
     }
-    for order in ledger.recently_settled_room(inputs.as_of_ms):  # met since: not due again
+    for order in inputs.here(ledger.recently_settled_room(inputs.as_of_ms)):  # met since: not due again
         if order.requester in due:
             due[order.requester] -= order.serves
     views, aside = inputs.snapshot.applications, inputs.snapshot.aside
     kept = {view.application for view in views if view.queue in aside} if aside else ()
-    return beyond(due, inputs.as_of_ms, ledger, kept)
+    return beyond(due, inputs.as_of_ms, ledger, kept, inputs.is_here)
 
 
-def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger, kept: Collection[str] = ()) -> ExcessOrders:
+def beyond(
+    due: Mapping[str, int],
+    as_of_ms: int,
+    ledger: Ledger,
+    kept: Collection[str] = (),
+    is_here: HasNode | None = None,
+) -> ExcessOrders:
     """Return what to do with the orders beyond what each requester is due; ``due`` in serving order.
 
-    The applications ``kept`` keep their orders, and get no other.
+    The applications ``kept`` keep their orders, and get no other. ``is_here``: whether orders on a node are
+    looked at (None: on every node).
     """
     lacking = {name: count for name, count in due.items() if name not in kept}
     excess: list[Order] = []
@@ -351,7 +383,8 @@ def beyond(due: Mapping[str, int], as_of_ms: int, ledger: Ledger, kept: Collecti
         mine = [
             order
             for order in ledger.of_requester(requester)
-            if order.freed_at_ms is None or order.freed_at_ms > as_of_ms
+            if (order.freed_at_ms is None or order.freed_at_ms > as_of_ms)
+            and (is_here is None or is_here(order.node))
         ]
         over = sum(order.serves for order in mine) - max(0, due.get(requester, 0))
         lacking[requester] = -over
@@ -382,7 +415,7 @@ def settle_needless(settlement: Settlement, snapshot: Snapshot | None, as_of_ms:
         pending: dict[str, int] = {}
         found = beyond({}, as_of_ms, ledger)
     else:
-        pending = {view.application: pending_count(view) for view in snapshot.applications}
+        pending = {view.application: pending_count(view) for view in merged(snapshot).applications}
         found = excess_orders(DemandInput(snapshot, as_of_ms, now_ms), ledger, settings)
     for order, requester in found.moves:
         effects.add(settlement.transfer(order, requester, now_ms, RequesterHasRoom(order.requester)))

@@ -31,6 +31,7 @@ from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Snapshot
 from yarnctl.deciding.open_hours import outside_hours
 from yarnctl.deciding.order import Order
+from yarnctl.deciding.partitions import HasNode, has_node, part_of, place_on_shared
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
 from yarnctl.deciding.prioritising import less_urgent, urgency
 from yarnctl.deciding.reasons.demand import (
@@ -50,7 +51,7 @@ from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.tree_forecast import EVERY_VICTIM, Helped, TreeSimulation
 from yarnctl.deciding.tree_model import placed_in
-from yarnctl.units import Resources, dominant, fits, minus, times
+from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, times
 
 PPM = 1_000_000
 
@@ -77,7 +78,7 @@ class ApplicationDemand(NamedTuple):
         if most is None:
             return free
         return {
-            node: Resources(min(size[0], most[0]), min(size[1], most[1]))
+            node: at_most(size, most)
             for node, size in free.items()
             if not any(fits(need.size, size) for need in self.shortfalls)
         }
@@ -89,7 +90,8 @@ class ClusterDemand(NamedTuple):
     ``refused`` are triggers without a decision, and why; ``free`` is the capacity per node that is not
     assigned; ``preemptable_queues`` is empty in deadline mode: every less urgent application counts.
     ``fitting``: how many pending containers of all applications fit into free or expected capacity.
-    ``gives``: what may be taken of each queue (None: no limit).
+    ``gives``: what may be taken of each queue (None: no limit). ``labelled``: label -> the demand for its
+    nodes.
     """
 
     applications: tuple[ApplicationDemand, ...]
@@ -98,6 +100,12 @@ class ClusterDemand(NamedTuple):
     preemptable_queues: tuple[str, ...]
     fitting: int = 0
     gives: GivenLimits | None = None
+    labelled: Mapping[str, ClusterDemand] = MappingProxyType({})
+
+    @property
+    def by_label(self) -> Mapping[str, ClusterDemand]:
+        """The demand for the nodes without a label ("") and of each label."""
+        return {"": self, **self.labelled}
 
 
 class DemandInput(NamedTuple):
@@ -106,6 +114,9 @@ class DemandInput(NamedTuple):
     ``stale``: application -> requests that may be stale. ``held`` and ``consents``: as in
     the observation with the snapshot, whose instant is ``held_at_ms``. ``real``: the views of applications
     that are simulated in the snapshot to have received containers, or to have lost some.
+
+    ``label`` and ``is_here``: the partition of ``snapshot``, and which nodes are in it (None: all are).
+    ``real_labelled``: label -> the same as ``real``.
     """
 
     snapshot: Snapshot
@@ -117,6 +128,31 @@ class DemandInput(NamedTuple):
     consents: tuple[JobConsent, ...] = ()
     held_at_ms: int = 0
     real: Mapping[str, ApplicationView] = MappingProxyType({})
+    real_labelled: Mapping[str, Mapping[str, ApplicationView]] = MappingProxyType({})
+    label: str = ""
+    is_here: HasNode | None = None
+
+    def here(self, orders: Iterable[Order]) -> list[Order]:
+        """Return the orders on nodes of the partition."""
+        is_here = self.is_here
+        return list(orders) if is_here is None else [order for order in orders if is_here(order.node)]
+
+    def of_label(self, label: str) -> DemandInput:
+        """Return the input of one partition; "": that of the nodes without a label."""
+        if not self.snapshot.labelled:
+            return self
+        is_here = has_node(self.snapshot, label)
+        if not label:
+            return self._replace(is_here=is_here)
+        part = part_of(self.snapshot, label)
+        views = {view.application: view for view in part.applications}
+        return self._replace(
+            snapshot=part,
+            urgent_first=[views[view.application] for view in self.urgent_first if view.application in views],
+            real=self.real_labelled.get(label, {}),
+            label=label,
+            is_here=is_here,
+        )
 
 
 def pending_count(view: ApplicationView) -> int:
@@ -126,22 +162,44 @@ def pending_count(view: ApplicationView) -> int:
 
 def demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
     """Return the applications with a shortfall, in serving order."""
+    labelled: dict[str, ClusterDemand] = {}
+    shared: dict[str, Resources] = {}
+    for label, part in inputs.snapshot.labelled.items():
+        labelled[label] = _demand(inputs.of_label(label), ledger, settings, {})
+        if part.is_shared:
+            shared.update(_idle(part))
+    found = _demand(inputs.of_label(""), ledger, settings, shared)
+    if labelled:
+        found = found._replace(labelled=labelled)
+    return _with_left_out(found, inputs, ledger, settings) if inputs.snapshot.left_out else found
+
+
+def _demand(
+    inputs: DemandInput, ledger: Ledger, settings: Settings, shared: Mapping[str, Resources]
+) -> ClusterDemand:
+    """Return the demand of one partition; ``shared``: free capacity of others that its requests may use."""
     waiting = [view for view in inputs.snapshot.applications if view.requests]
     if not any(is_preempting(view, settings) for view in waiting):
-        found = ClusterDemand((), (), {}, ())
-    elif settings.model_scheduler:
-        found = _modelled_demand(inputs, ledger, settings, waiting)
-    else:
-        found = _paper_demand(inputs, ledger, settings)
-    return _with_left_out(found, inputs, ledger, settings) if inputs.snapshot.left_out else found
+        return ClusterDemand((), (), {}, ())
+    if settings.model_scheduler:
+        return _modelled_demand(inputs, ledger, settings, waiting, shared)
+    return _paper_demand(inputs, ledger, settings, shared)
+
+
+def _idle(snapshot: Snapshot) -> Mapping[str, Resources]:
+    """Return what is free of a partition beside what its own pending requests are given."""
+    free = FreeCapacity(snapshot.free_by_node)
+    placed_in(snapshot, model_queues(snapshot, ()), free)
+    return free.free
 
 
 def _with_left_out(
     demand: ClusterDemand, inputs: DemandInput, ledger: Ledger, settings: Settings
 ) -> ClusterDemand:
     """Add the preempting applications that have no trigger yet and whose requests are left out."""
-    named = {wish.application.application for wish in demand.applications}
-    named |= {trigger.application for trigger, _ in demand.refused}
+    parts = demand.by_label.values()
+    named = {wish.application.application for part in parts for wish in part.applications}
+    named |= {trigger.application for part in parts for trigger, _ in part.refused}
     left_out = inputs.snapshot.left_out
     refused = [
         (_trigger(inputs, view, 0, ledger, (), left_out[view.application]), left_out[view.application])
@@ -160,10 +218,14 @@ def is_preempting(view: ApplicationView, settings: Settings) -> bool:
 
 
 def _modelled_demand(
-    inputs: DemandInput, ledger: Ledger, settings: Settings, waiting: Sequence[ApplicationView]
+    inputs: DemandInput,
+    ledger: Ledger,
+    settings: Settings,
+    waiting: Sequence[ApplicationView],
+    shared: Mapping[str, Resources],
 ) -> ClusterDemand:
     snapshot = inputs.snapshot
-    coming = list(ledger.expected_room(inputs.as_of_ms))
+    coming = inputs.here(ledger.expected_room(inputs.as_of_ms))
     queues = model_queues(snapshot, coming)
     shares = guarantee_shares(snapshot, coming, settings) if settings.mode == "guarantees" else None
     over = _preemptable_queues(queues, settings) if shares is None else shares.victims()
@@ -171,6 +233,11 @@ def _modelled_demand(
     victims = tuple(name for name in over if name not in shut)
     free = FreeCapacity(snapshot.free_by_node, coming)
     placed, tree = placed_in(snapshot, queues, free)
+    if shared:
+        more = place_on_shared(queues, FreeCapacity(shared), lambda view: is_preempting(view, settings))
+        placed.update((name, placed.get(name, 0) + count) for name, count in more.items())
+        if tree is not None:
+            tree.close_idle()
     stuck = _stuck(queues, settings)
     allowance = _allowance(inputs, stuck, ledger)
     if shares is not None:
@@ -259,7 +326,7 @@ def _allowance(
     """
     return {
         name: min(
-            pending_count(view) - ledger.promised(name, inputs.as_of_ms),
+            pending_count(view) - ledger.promised(name, inputs.as_of_ms, inputs.is_here),
             containers - inputs.stale.get(name, 0),
         )
         for name, (view, containers) in stuck.items()
@@ -334,17 +401,20 @@ def _trigger(
         requests=real.requests,
         pending=pending_count(real),
         placed=placed,
-        promised=ledger.promised(view.application, inputs.as_of_ms) + simulated,
+        promised=ledger.promised(view.application, inputs.as_of_ms, inputs.is_here) + simulated,
         shortfall=sum(need.containers for need in needs),
         why=why,
         as_of_ms=inputs.as_of_ms,
+        label=inputs.label,
     )
 
 
 # --- the paper's rule -------------------------------------------------------------------------
 
 
-def _paper_demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
+def _paper_demand(
+    inputs: DemandInput, ledger: Ledger, settings: Settings, shared: Mapping[str, Resources]
+) -> ClusterDemand:
     """Natjam, section 3.2: (1) the cluster is full, (2) pending > entries on the reclaim list.
 
     "Full" is about all free capacity, wherever it is. A container freed for an entry that waits for its grant
@@ -359,9 +429,9 @@ def _paper_demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Cl
     )
     shut = outside_hours(settings.hours or (), over, inputs.now_ms)
     over = tuple(name for name in over if name not in shut)
-    free = total_free(snapshot.free_by_node)
-    for order in ledger.freed_unassigned(inputs.as_of_ms):
-        free = _at_least_nothing(minus(free, times(order.request_size, order.serves)))
+    free = total_free({**shared, **snapshot.free_by_node})
+    for order in inputs.here(ledger.freed_unassigned(inputs.as_of_ms)):
+        free = at_least(NOTHING, minus(free, times(order.request_size, order.serves)))
     wishes: list[ApplicationDemand] = []
     refused: list[tuple[Trigger, TriggerReason]] = []
     for view in _paper_requesters(inputs, settings):
@@ -397,7 +467,7 @@ def _paper_shortfalls(
     inputs: DemandInput, view: ApplicationView, free: Resources, ledger: Ledger
 ) -> tuple[tuple[Need, ...], int, Resources]:
     """Return the shortfalls of one requester, how many of its requests fit, and the free capacity left."""
-    promised = ledger.promised(view.application, inputs.as_of_ms)
+    promised = ledger.promised(view.application, inputs.as_of_ms, inputs.is_here)
     promised += ledger.terminating_for(view.application, inputs.as_of_ms)
     counts: dict[Resources, int] = {}
     placed = 0
@@ -410,10 +480,6 @@ def _paper_shortfalls(
         if request.count > kept + fitting:
             counts[request.size] = counts.get(request.size, 0) + request.count - kept - fitting
     return tuple(Need(size, count) for size, count in counts.items()), placed, free
-
-
-def _at_least_nothing(size: Resources) -> Resources:
-    return Resources(max(0, size[0]), max(0, size[1]))
 
 
 # --- which jobs may be preempted --------------------------------------------------------------
@@ -433,7 +499,7 @@ def candidates(
     """Return the jobs of ``views`` without their containers under order ("less these containers")."""
     total = inputs.snapshot.total
     leaving: dict[str, list[Order]] = {}
-    for order in ledger.expected_room(inputs.as_of_ms):
+    for order in inputs.here(ledger.expected_room(inputs.as_of_ms)):
         leaving.setdefault(order.victim, []).append(order)
     jobs: list[Candidate] = []
     ratio_ppm = round(settings.job_open_ratio_max * PPM)

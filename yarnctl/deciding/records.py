@@ -41,7 +41,7 @@ from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.orders import ChangeReason, MoveReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.settings import Settings
-from yarnctl.units import Resources
+from yarnctl.units import Resources, decode_vector
 
 FORMAT = 1
 """Version of the journal's format, which may change until 0.1.0 is tagged; no other one is read."""
@@ -55,8 +55,8 @@ class Header(msgspec.Struct, frozen=True, tag="header"):
     capabilities: tuple[str, ...]
 
 
-class Trigger(msgspec.Struct, frozen=True):
-    """What caused a decision: counts are containers.
+class Trigger(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What caused a decision: counts are containers. ``label``: of the nodes that are requested.
 
     ``pending`` are requested, of which ``placed`` fit into free capacity (or that of other orders that is
     expected), ``promised`` are met by orders that were open at the snapshot's instant ``as_of_ms``, and
@@ -72,6 +72,7 @@ class Trigger(msgspec.Struct, frozen=True):
     shortfall: int
     why: TriggerReason
     as_of_ms: int | None = None
+    label: str = ""
 
 
 class ApplicationName(NamedTuple):
@@ -441,7 +442,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(Record)
+_DECODER = msgspec.json.Decoder(Record, dec_hook=decode_vector)
 
 
 def encode(record: Record) -> bytes:

@@ -32,7 +32,7 @@ from yarnctl.deciding.policies import (
 )
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.settings import Settings
-from yarnctl.units import NOTHING, Resources, fits, minus, plus
+from yarnctl.units import NOTHING, Resources, dominant, fits, minus, plus
 
 _ATTEMPT = itemgetter(TaskView._fields.index("attempt"))
 _REMAINING = itemgetter(TaskView._fields.index("remaining_ms"))
@@ -48,10 +48,11 @@ class Line:
     """The tasks of one picked job, in the order in which they would be picked, and its usage.
 
     ``most`` is how many of them may be picked; ``by_memory`` and ``by_vcores`` are its remaining usage,
-    each times the cluster's total of the other (see ``units.dominant``).
+    each times the cluster's total of the other (see ``units.dominant``). ``used``: the vector, where
+    there are other types.
     """
 
-    __slots__ = ("by_memory", "by_vcores", "most", "ordered", "passed", "picked", "rank", "rest")
+    __slots__ = ("by_memory", "by_vcores", "most", "ordered", "passed", "picked", "rank", "rest", "used")
 
     def __init__(self, ordered: list[TaskView], rest: Callable[[], list[TaskView]] | None = None) -> None:
         self.ordered = ordered
@@ -59,6 +60,7 @@ class Line:
         self.passed: list[tuple[TaskView, Reason]] = []
         self.rest = rest
         self.picked = self.most = self.by_memory = self.by_vcores = 0
+        self.used = NOTHING
 
     def extend(self) -> bool:
         """Append the tasks that were not sorted yet; return whether there were any."""
@@ -132,7 +134,7 @@ class Selection:
         else:
             line = self._ordered(tasks)
         line.by_memory, line.by_vcores = job.used[0] * self.case.total[1], job.used[1] * self.case.total[0]
-        line.most = min(usage.releasable, job.budget)
+        line.most, line.used = min(usage.releasable, job.budget), job.used
         self.lines[index] = line
         return line
 
@@ -163,7 +165,8 @@ class Selection:
         size, wanted = need
         wanted = self._meet_from_free(size, wanted)
         heap, jobs, lines, picks = self.heap, self.case.jobs, self.lines, self.picks
-        (total_mib, total_vcores), objection = self.case.total, self.objection
+        total, objection = self.case.total, self.objection
+        total_mib, total_vcores, has_others = total[0], total[1], len(total) > 2
         by_memory, by_vcores = size[0] * total_vcores, size[1] * total_mib
         count = len(jobs)
         scale = self.job_policy.share_sign * count
@@ -197,6 +200,9 @@ class Selection:
                 continue
             if other > share:
                 share = other
+            if has_others:
+                line.used = minus(line.used, given)
+                share = dominant(line.used, total)
             if scale:
                 heapreplace(heap, share * scale + index)
             else:
@@ -281,7 +287,7 @@ class Selection:
             if serves or node not in self.free:
                 continue
             without = minus(self.free[node], task.size)
-            if node not in self.met_on or (without[0] >= 0 and without[1] >= 0):
+            if node not in self.met_on or min(without) >= 0:
                 self.free[node] = without
                 needless[place] = None
         return needless

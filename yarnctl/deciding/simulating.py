@@ -19,6 +19,7 @@ requests; only the copy that is decided on is changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -27,16 +28,18 @@ from yarnctl.deciding.inputs import Echo
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot
 from yarnctl.deciding.order import Order
+from yarnctl.deciding.partitions import has_node
 from yarnctl.deciding.reasons.orders import MoveReason, RequestGone, ServedOtherwise
 from yarnctl.deciding.settlement import Effects, Settlement
 from yarnctl.units import NOTHING, Resources, minus, plus, times
 
 
 class SimulatedSnapshot(NamedTuple):
-    """A snapshot as it would be, and the real views of the applications that differ in it."""
+    """A snapshot as it would be, and the real views of the applications that differ in it, also by label."""
 
     snapshot: Snapshot
     real: Mapping[str, ApplicationView]
+    real_labelled: Mapping[str, Mapping[str, ApplicationView]] = MappingProxyType({})
 
 
 def end_overtaken(
@@ -76,6 +79,23 @@ def simulate(snapshot: Snapshot, ledger: Ledger, as_of_ms: int) -> SimulatedSnap
     simulated = [order for order in ledger.simulated() if order.is_simulated_at(as_of_ms)]
     if not simulated:
         return SimulatedSnapshot(snapshot, {})
+    if not snapshot.labelled:
+        return _simulate(snapshot, simulated)
+    parts = {}
+    for label, part in {"": snapshot, **snapshot.labelled}.items():
+        is_here = has_node(snapshot, label)
+        parts[label] = _simulate(part, [order for order in simulated if is_here(order.node)])
+    plain = parts.pop("")
+    labelled = {label: part.snapshot for label, part in parts.items()}
+    return SimulatedSnapshot(
+        msgspec.structs.replace(plain.snapshot, labelled=labelled),
+        plain.real,
+        {label: part.real for label, part in parts.items()},
+    )
+
+
+def _simulate(snapshot: Snapshot, simulated: Iterable[Order]) -> SimulatedSnapshot:
+    """Return one partition as it would be."""
     real = {view.application: view for view in snapshot.applications}
     views = dict(real)
     used: dict[str, Resources] = {}

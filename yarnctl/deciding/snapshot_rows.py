@@ -79,6 +79,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node), and of
     what is read, ``left_out``, ``aside``, ``reservations`` (by application), ``user_limits`` and
     ``held_back``: all of them, if they differ. A flat tree has no ``parents``; they are sorted by path.
+    ``labelled``: of the labels of which something differs; only these have ``nodes``.
     """
 
     total: Resources | None = None
@@ -98,6 +99,13 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     reservations: Mapping[str, Resources] | None = None
     user_limits: Mapping[str, Mapping[str, Resources]] | None = None
     held_back: tuple[str, ...] | None = None
+    labelled: Mapping[str, SnapshotChange] = {}
+    labels_gone: tuple[str, ...] = ()
+    nodes: tuple[str, ...] | None = None
+    is_shared: bool | None = None
+
+
+NO_CHANGE = SnapshotChange()
 
 
 class Columns:
@@ -143,7 +151,11 @@ class Writer:
     """Makes changes: keeps the snapshot that was written last, by the identity of its views."""
 
     def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._columns = Columns(settings)
+        self._labelled: dict[str, Writer] = {}
+        self._nodes: tuple[str, ...] = ()
+        self._is_shared = False
         self._views: dict[str, ApplicationView] = {}
         self._rows: dict[str, ApplicationRow] = {}
         self._queues: dict[str, QueueRow] = {}
@@ -192,13 +204,30 @@ class Writer:
             reservations=reservations if reservations != self._reservations else None,
             user_limits=user_limits if user_limits != self._user_limits else None,
             held_back=snapshot.held_back if snapshot.held_back != self._held_back else None,
+            labelled=self._changed_labels(snapshot),
+            labels_gone=tuple(sorted(self._labelled.keys() - snapshot.labelled.keys())),
+            nodes=snapshot.nodes if snapshot.nodes != self._nodes else None,
+            is_shared=snapshot.is_shared if snapshot.is_shared != self._is_shared else None,
         )
+        for label in change.labels_gone:
+            del self._labelled[label]
+        self._nodes, self._is_shared = snapshot.nodes, snapshot.is_shared
         self._held_back = snapshot.held_back
         self._parents, self._reservations, self._user_limits = parents, reservations, user_limits
         self._free, self._reserved = dict(snapshot.free_by_node), dict(snapshot.reserved_by_node)
         self._left_out, self._aside = left_out, dict(snapshot.aside)
         self._total, self._largest = snapshot.total, snapshot.largest_node
         return change
+
+    def _changed_labels(self, snapshot: Snapshot) -> dict[str, SnapshotChange]:
+        found: dict[str, SnapshotChange] = {}
+        for label, part in sorted(snapshot.labelled.items()):
+            if label not in self._labelled:
+                self._labelled[label] = Writer(self._settings)
+            change = self._labelled[label].change(part)
+            if change != NO_CHANGE:
+                found[label] = change
+        return found
 
     def _applications(
         self, snapshot: Snapshot
@@ -255,6 +284,9 @@ class Reader:
         self.reservations: Mapping[str, Resources] = {}
         self.user_limits: Mapping[str, Mapping[str, Resources]] = {}
         self.held_back: tuple[str, ...] = ()
+        self.labelled: dict[str, Reader] = {}
+        self.nodes: tuple[str, ...] = ()
+        self.is_shared = False
 
     def snapshot(self, change: SnapshotChange) -> Snapshot:
         """Apply a change; return the new snapshot."""
@@ -296,6 +328,8 @@ class Reader:
             self.user_limits = change.user_limits
         if change.held_back is not None:
             self.held_back = change.held_back
+        self.nodes = self.nodes if change.nodes is None else change.nodes
+        self.is_shared = self.is_shared if change.is_shared is None else change.is_shared
         return Snapshot(
             total=self.total,
             largest_node=self.largest_node,
@@ -309,7 +343,20 @@ class Reader:
             reserved=self.reservations,
             user_limits=self.user_limits,
             held_back=self.held_back,
+            labelled=self._partitions(change),
+            nodes=self.nodes,
+            is_shared=self.is_shared,
         )
+
+    def _partitions(self, change: SnapshotChange) -> dict[str, Snapshot]:
+        for label in change.labels_gone:
+            del self.labelled[label]
+        for label in change.labelled:
+            self.labelled.setdefault(label, Reader())
+        return {
+            label: reader.snapshot(change.labelled.get(label, NO_CHANGE))
+            for label, reader in sorted(self.labelled.items())
+        }
 
 
 View = TypeVar("View", ApplicationView, QueueView, ParentView)

@@ -28,7 +28,7 @@ from yarnctl.deciding.forecast import (
 )
 from yarnctl.deciding.model import ParentView, QueueView, Snapshot
 from yarnctl.deciding.reasons import demand
-from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus
+from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, plus
 
 NO_USERS: Mapping[str, None] = MappingProxyType({})
 
@@ -87,11 +87,16 @@ class QueueNode:
         ``own_resources``: the application's own reservation.
         """
         memory_mib, vcores = size[0] - own_resources[0], size[1] - own_resources[1]
+        others = minus(size, own_resources) if len(size) > 2 else None
         for node in self.chain:
             used, maximum, blocked = node.used, node.maximum, node.blocked
             memory_mib, vcores = memory_mib + blocked[0], vcores + blocked[1]
             if used[0] + memory_mib > maximum[0] or used[1] + vcores > maximum[1]:
                 return node
+            if others is not None:
+                others = plus(others, blocked)
+                if not fits(plus(used, others), maximum):
+                    return node
         return None
 
     def headroom(self) -> Resources:
@@ -99,8 +104,7 @@ class QueueNode:
         least, blocked = self.maximum, NOTHING
         for node in self.chain:
             blocked = plus(blocked, node.blocked)
-            left = minus(minus(node.maximum, node.used), blocked)
-            least = Resources(min(least[0], left[0]), min(least[1], left[1]))
+            least = at_most(least, minus(minus(node.maximum, node.used), blocked))
         return at_least(least, NOTHING)
 
     def block(self) -> None:
@@ -133,9 +137,8 @@ class QueueNode:
         A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher.
         """
         used, guaranteed = minus(self.used, size), self.guaranteed
-        memory_mib, vcores = (whole or 1 for whole in self.chain[-1].maximum)
-        share = max(used[0] * vcores, used[1] * memory_mib)
-        guaranteed_share = max(guaranteed[0] * vcores, guaranteed[1] * memory_mib)
+        total = at_least(self.chain[-1].maximum, Resources(1, 1))
+        share, guaranteed_share = dominant(used, total), dominant(guaranteed, total)
         if guaranteed_share <= 0:
             return (1, used[0], 0, self.path)
         return (0, share * SCALE // guaranteed_share, -guaranteed[0], self.path)
@@ -204,6 +207,11 @@ class QueueTreeModel:
             if above.active:
                 return
 
+    def close_idle(self) -> None:
+        """Take the leaves without pending requests out of the descent."""
+        for queue in [queue for queue in _below(self.root) if queue.model and not queue.model.waiting()]:
+            self.close(queue)
+
     def in_order(self) -> Iterator[QueueNode]:
         """Yield the open leaves as the descent comes to them; :meth:`QueueNode.block` those that are left."""
         return _below(self.root)
@@ -241,7 +249,7 @@ class QueueTreeModel:
         if own_resources is None:
             queue.add(size)
             return
-        filled = Resources(min(own_resources[0], size[0]), min(own_resources[1], size[1]))
+        filled = at_most(own_resources, size)
         queue.add(minus(size, filled))
         self.reserved[name] = minus(own_resources, filled)
 

@@ -58,7 +58,7 @@ class WaitingVerdict:
     ``found`` "placed": all its requests fit into free or expected capacity. "ordered": orders were made.
     "awaited": tasks end by themselves in time. "in-flight": too many orders are open. Else: the reason why
     there is no order; ``planned`` is its case, if tasks were compared. ``fitting``: how many containers of
-    all applications fit, for "placed".
+    all applications fit, for "placed". ``label``: of the requested nodes.
     """
 
     def __init__(
@@ -68,8 +68,10 @@ class WaitingVerdict:
         settings: Settings,
         planned: Planned | None = None,
         fitting: int = 0,
+        label: str = "",
     ) -> None:
         self.found = found
+        self.label = label
         self.snapshot = snapshot
         self.planned = planned
         self.fitting = fitting
@@ -138,23 +140,41 @@ def _mixed(planned: Planned, settings: Settings) -> dict[str, CauseCode]:
 def verdicts_of(
     snapshot: Snapshot, demand: ClusterDemand, plan: Plan, settings: Settings
 ) -> dict[str, WaitingVerdict]:
-    """Return the verdicts of a decision on ``snapshot``, by application."""
+    """Return the verdicts of a decision on ``snapshot``, by application.
+
+    Of an application that requests nodes of several labels: the first for which not all of it is placed.
+    """
+    found: dict[str, WaitingVerdict] = {}
+    for label, part in demand.by_label.items():
+        here = snapshot.labelled[label] if label else snapshot
+        for name, verdict in _verdicts_of(here, part, plan, settings, label).items():
+            if name not in found or found[name].found == "placed":
+                found[name] = verdict
+    return found
+
+
+def _verdicts_of(
+    snapshot: Snapshot, demand: ClusterDemand, plan: Plan, settings: Settings, label: str
+) -> dict[str, WaitingVerdict]:
+    """Return those of one partition."""
     found: dict[str, WaitingVerdict] = {}
     waiting = [view.application for view in _waiting(snapshot, settings)]
     refused = {trigger.application: why for trigger, why in demand.refused}
     short = {wish.application.application for wish in demand.applications}
-    planned = {one.demand.trigger.application: one for one in plan.planned}
+    planned = {
+        one.demand.trigger.application: one for one in plan.planned if one.demand.trigger.label == label
+    }
     queues = {queue.queue for queue in snapshot.queues}
     known = {view.application for view in snapshot.applications if view.queue in queues}
     for name in waiting:
         if name in planned:
             found[name] = _judged(planned[name], snapshot, settings)
         elif name in short:
-            found[name] = WaitingVerdict("in-flight", snapshot, settings)
+            found[name] = WaitingVerdict("in-flight", snapshot, settings, label=label)
         elif name in refused:
-            found[name] = WaitingVerdict(refused[name], snapshot, settings)
+            found[name] = WaitingVerdict(refused[name], snapshot, settings, label=label)
         elif name in known:
-            found[name] = WaitingVerdict("placed", snapshot, settings, fitting=demand.fitting)
+            found[name] = WaitingVerdict("placed", snapshot, settings, fitting=demand.fitting, label=label)
     return found
 
 
@@ -165,13 +185,12 @@ def _waiting(snapshot: Snapshot, settings: Settings) -> Sequence[ApplicationView
 
 
 def _judged(planned: Planned, snapshot: Snapshot, settings: Settings) -> WaitingVerdict:
-    choice = planned.choice
+    choice, label = planned.choice, planned.demand.trigger.label
     if choice.picks:
-        return WaitingVerdict("ordered", snapshot, settings, planned)
+        return WaitingVerdict("ordered", snapshot, settings, planned, label)
     if choice.awaited and not choice.unmet:
-        return WaitingVerdict("awaited", snapshot, settings, planned)
-    why = why_none(planned)
-    return WaitingVerdict(why, snapshot, settings, planned)
+        return WaitingVerdict("awaited", snapshot, settings, planned, label)
+    return WaitingVerdict(why_none(planned), snapshot, settings, planned, label)
 
 
 def why_none(planned: Planned) -> TriggerReason:

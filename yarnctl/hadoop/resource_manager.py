@@ -128,6 +128,10 @@ class ResourceManager:
         rows = self._to.read(f"{ROOT}/nodes", yarn.NODES, {"states": "RUNNING,DECOMMISSIONING"})
         return tuple(row for row in rows if row.state in ("RUNNING", "DECOMMISSIONING"))
 
+    def node_labels(self) -> tuple[yarn.NodeLabel, ...]:
+        """Return the cluster's node labels."""
+        return tuple(self._to.read(f"{ROOT}/get-node-labels", yarn.NODE_LABELS))
+
     def applications(self) -> tuple[yarn.AppInfo, ...]:
         """Return unfinished applications without their asks; ``uses`` has the pending sum of each."""
         query = {"states": "ACCEPTED,RUNNING", "deSelects": ",".join(HEAVY)}

@@ -104,6 +104,11 @@ def text(reason: Reason) -> str:
     return "; ".join(filter(None, sentence_and_remedy(reason)))
 
 
+def on_label(label: str) -> str:
+    """Return what follows a sentence that applies to the nodes with a label ("": none)."""
+    return f" (on nodes with label {label})" if label else ""
+
+
 def joined(reasons: Iterable[Reason]) -> str:
     """Return the sentences of several reasons as one line, "" for none."""
     return "; ".join(map(text, reasons))

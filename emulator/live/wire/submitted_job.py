@@ -12,7 +12,7 @@ import msgspec
 
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import ONE_SLOT, Job
-from yarnctl.units import Resources
+from yarnctl.units import Resources, decode_vector
 
 ENTRY = "YARN_EMULATOR_JOB"
 """The name of the environment entry that carries a job."""
@@ -62,7 +62,7 @@ class ModelledJob(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 
 SubmittedJob = StreamingJob | ModelledJob
 
-_DECODER: msgspec.json.Decoder[SubmittedJob] = msgspec.json.Decoder(SubmittedJob)
+_DECODER: msgspec.json.Decoder[SubmittedJob] = msgspec.json.Decoder(SubmittedJob, dec_hook=decode_vector)
 
 
 def read_job(data: bytes | str | msgspec.Raw) -> SubmittedJob:

@@ -31,6 +31,7 @@ from emulator.live.wire.messages import (
 )
 from emulator.live.wire.web import Web
 from yarnctl.errors import Unreachable
+from yarnctl.units import decode_vector
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.25, 8.0
 MANAGER = ""
@@ -47,11 +48,11 @@ Ordered = Callable[[NodeOrders | None], None]
 
 MasterCall = Literal["register_master", "allocate", "unregister", "start", "stop"]
 _ANSWERS: dict[str, msgspec.json.Decoder[Any]] = {
-    "register_master": msgspec.json.Decoder(MasterRegistered),
-    "allocate": msgspec.json.Decoder(Allocated),
-    "unregister": msgspec.json.Decoder(Acknowledged),
-    "start": msgspec.json.Decoder(Acknowledged),
-    "stop": msgspec.json.Decoder(Acknowledged),
+    "register_master": msgspec.json.Decoder(MasterRegistered, dec_hook=decode_vector),
+    "allocate": msgspec.json.Decoder(Allocated, dec_hook=decode_vector),
+    "unregister": msgspec.json.Decoder(Acknowledged, dec_hook=decode_vector),
+    "start": msgspec.json.Decoder(Acknowledged, dec_hook=decode_vector),
+    "stop": msgspec.json.Decoder(Acknowledged, dec_hook=decode_vector),
 }
 
 
@@ -95,8 +96,8 @@ class HttpNodeTransport:
         self._draw = draw
         self._log = say
         self._encode = msgspec.json.Encoder().encode
-        self._orders = msgspec.json.Decoder(NodeOrders)
-        self._registration = msgspec.json.Decoder(NodeRegistered)
+        self._orders = msgspec.json.Decoder(NodeOrders, dec_hook=decode_vector)
+        self._registration = msgspec.json.Decoder(NodeRegistered, dec_hook=decode_vector)
         self._unanswered = False
         self._closed = False
 

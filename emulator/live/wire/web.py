@@ -22,6 +22,8 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from starlette.routing import compile_path
 
+from yarnctl.units import decode_vector
+
 JSON = "application/json"
 JSON_BYTES = JSON.encode()
 TEXT = "text/plain;charset=utf-8"
@@ -120,7 +122,11 @@ class Web:
 
     def call(self, path: str, kind: type[Any], function: Callable[[Any], Any]) -> None:
         """Take ``kind`` as JSON by POST at ``path`` and answer what ``function`` makes of it, as JSON."""
-        self._calls[path] = (msgspec.json.Decoder(kind), function, inspect.iscoroutinefunction(function))
+        self._calls[path] = (
+            msgspec.json.Decoder(kind, dec_hook=decode_vector),
+            function,
+            inspect.iscoroutinefunction(function),
+        )
 
     def add(self, methods: str, template: str, handler: Handler) -> None:
         """Answer ``methods`` ("GET PUT") at a path; ``{name}`` is any one part, ``{name:path}`` all the rest.

@@ -76,7 +76,8 @@ def attempt(number: int, of: int, nth: int = 0) -> str:
 class App:
     """One application; ``containers``: id -> (node, priority); ``tasks``: task -> attempts as JSON.
 
-    ``label`` is its own, ``ask_label`` that of its requests (None: not in the answer); ``ask_others`` and,
+    ``label`` is its own, ``ask_label`` that of its requests (None: not in the answer), ``ask_labels`` those
+    of each if they differ; ``ask_others`` and,
     by container, ``held_others``: other resources by name.
     """
 
@@ -102,6 +103,7 @@ class App:
     name: str = ""
     label: str | None = None
     ask_label: str | None = None
+    ask_labels: list[str | None] = field(default_factory=list)
     ask_others: dict[str, int] = field(default_factory=dict)
     held_others: dict[str, dict[str, int]] = field(default_factory=dict)
 
@@ -109,13 +111,18 @@ class App:
     def id(self) -> str:
         return application(self.number)
 
+    def label_of(self, place: int) -> str | None:
+        """Return the label of a request."""
+        return self.ask_labels[place] if self.ask_labels else self.ask_label
+
 
 class FakeCluster:
     """Use as a context manager. ``changes``: what was asked for by POST and PUT, in order.
 
     ``queues``: leaf (its path, or its name below root) -> share; ``parents``: paths of further parent queues.
     ``states``, ``policies``: state and ordering policy of a leaf, by the name in ``queues``.
-    ``says_paths``: an application's row names its queue by the path.
+    ``says_paths``: an application's row names its queue by the path. ``label_shares``: label -> leaf -> its
+    share of the nodes with the label; ``shared``: the labels that are not exclusive.
     """
 
     def __init__(self, mapped: bool = False) -> None:
@@ -130,6 +137,8 @@ class FakeCluster:
         self.queue_labels: dict[str, str] = {}
         self.states: dict[str, str] = {}
         self.policies: dict[str, str] = {}
+        self.label_shares: dict[str, dict[str, float]] = {}
+        self.shared: set[str] = set()
         self.preemption_disabled = True
         self.intra_disabled: bool | None = None
         self.configuration = {"yarn.resourcemanager.scheduler.monitor.enable": "false"}
@@ -351,6 +360,10 @@ class FakeCluster:
         if path == "/apps":
             alive = [app for app in self.apps.values() if app.state in ("ACCEPTED", "RUNNING")]
             return _json({"apps": {"app": [self._app(app) for app in alive]} if alive else {}})
+        if path == "/get-node-labels":
+            names = dict.fromkeys(self.labels.values())
+            rows = [{"name": name, "exclusivity": str(name not in self.shared).lower()} for name in names]
+            return _json({"nodeLabelInfo": rows[0] if len(rows) == 1 else rows})
         match = re.fullmatch(r"/apps/(\w+)(/.*)?", path)
         app = self.apps.get(match[1]) if match else None
         if match is None or app is None:
@@ -398,7 +411,7 @@ class FakeCluster:
         pending = sum(count for app in apps for _, _, count in app.asks)
         guaranteed = {"memory": int(total * share / 100), "vCores": int(total * share / 100) // 1024}
         label = self.queue_labels.get(name)
-        return {
+        leaf: dict = {
             "type": "capacitySchedulerLeafQueueInfo",
             "queueName": last,
             "absoluteCapacity": share,
@@ -412,7 +425,27 @@ class FakeCluster:
             "userLimitFactor": 100.0,
             "preemptionDisabled": self.preemption_disabled,
             "intraQueuePreemptionDisabled": self.intra_disabled,
-        } | ({"defaultNodeLabelExpression": label} if label else {})
+        }
+        if label:
+            leaf["defaultNodeLabelExpression"] = label
+        if self.label_shares:
+            shares: list[dict] = [{"partitionName": "", "effectiveMinResource": guaranteed}]
+            shares[0]["effectiveMaxResource"] = leaf["maxEffectiveCapacity"]
+            shares += [self._label_share(each, name) for each in self.label_shares]
+            leaf["capacities"] = {"queueCapacitiesByPartition": shares}
+            uses = [row for app in apps for row in self._uses(app)]
+            leaf["resources"] = {"resourceUsagesByPartition": _summed(uses)}
+        return leaf
+
+    def _label_share(self, label: str, name: str) -> dict:
+        total = sum(self.nodes[node].memory_mib for node, each in self.labels.items() if each == label)
+        share = self.label_shares[label].get(name, 0.0)
+        memory_mib, most_mib = int(total * share / 100), total if share else 0
+        return {
+            "partitionName": label,
+            "effectiveMinResource": {"memory": memory_mib, "vCores": memory_mib // 1024},
+            "effectiveMaxResource": {"memory": most_mib, "vCores": most_mib // 1024},
+        }
 
     def _held(self, app: App) -> int:
         """Return how many containers an application holds on nodes without a label."""
@@ -429,10 +462,6 @@ class FakeCluster:
 
     def _app(self, app: App, whole: bool = False) -> dict:
         count = len(app.containers)
-        pending: dict = {
-            "memory": sum(size.memory_mib * n for _, size, n in app.asks),
-            "vCores": sum(size.vcores * n for _, size, n in app.asks),
-        }
         row: dict = {
             "id": app.id, "user": app.user, "name": app.name, "queue": self._said(app.queue),
             "state": app.state, "progress": 10.0,
@@ -442,10 +471,8 @@ class FakeCluster:
             "runningContainers": count or -1, "memorySeconds": app.mib_seconds,
             "elapsedTime": app.elapsed_ms,
         }  # fmt: skip
-        if app.ask_others:
-            pending["resourceInformations"] = _amounts(pending, app.ask_others)
         if app.has_uses:
-            row["resourceInfo"] = {"resourceUsagesByPartition": self._uses(app, pending)}
+            row["resourceInfo"] = {"resourceUsagesByPartition": self._uses(app)}
         if app.label is not None:
             row["appNodeLabelExpression"] = app.label
         if whole:
@@ -456,8 +483,8 @@ class FakeCluster:
                     "numContainers": n,
                     "capability": self._capability(app, size),
                 }
-                | ({} if app.ask_label is None else {"nodeLabelExpression": app.ask_label})
-                for priority, size, n in app.asks
+                | ({} if app.label_of(at) is None else {"nodeLabelExpression": app.label_of(at)})
+                for at, (priority, size, n) in enumerate(app.asks)
                 for place in ("*", "/default-rack", "n1")
             ]
         return row
@@ -473,19 +500,27 @@ class FakeCluster:
         told: dict = {"memory": size.memory_mib, "vCores": size.vcores}
         return told | ({"resourceInformations": _amounts(told, app.ask_others)} if app.ask_others else {})
 
-    def _uses(self, app: App, pending: dict) -> list[dict]:
+    def _uses(self, app: App) -> list[dict]:
         """Return an application's use and pending sum, by the partition of its containers and requests."""
-        asked = app.ask_label or (app.label or self.queue_labels.get(app.queue, ""))
+        default = app.label or self.queue_labels.get(app.queue, "")
+        given = [app.label_of(place) for place in range(len(app.asks))]
+        asked = [default if label is None else label for label in given]
         labels = [self.labels.get(node, "") for node, _ in app.containers.values()]
-        none = {"memory": 0, "vCores": 0}
         return [
             {
                 "partitionName": label,
                 "used": {"memory": labels.count(label) * 1024, "vCores": labels.count(label)},
-                "pending": pending if label == asked else none,
+                "pending": self._pending(app, asked, label),
             }
-            for label in dict.fromkeys(["", *labels, asked])
+            for label in dict.fromkeys(["", *labels, *asked])
         ]
+
+    @staticmethod
+    def _pending(app: App, asked: list[str], label: str) -> dict:
+        sizes = [(size, n) for at, (_, size, n) in enumerate(app.asks) if asked[at] == label]
+        told = {"memory": sum(size.memory_mib * n for size, n in sizes)}
+        told["vCores"] = sum(size.vcores * n for size, n in sizes)
+        return told | ({"resourceInformations": _amounts(told, app.ask_others)} if app.ask_others else {})
 
     def _containers(self, app: App) -> Reply:
         rows: list[dict] = [
@@ -554,6 +589,18 @@ def _amounts(told: dict, others: dict[str, int]) -> dict:
     """Return the resources of a vector as Hadoop lists them."""
     named = {"memory-mb": told["memory"], "vcores": told["vCores"], **others}
     return {"resourceInformation": [{"name": name, "value": value} for name, value in named.items()]}
+
+
+def _summed(rows: list[dict]) -> list[dict]:
+    """Return the sums of rows by partition."""
+    sums: dict[str, int] = {}
+    for row in rows:
+        name = row["partitionName"]
+        sums[name] = sums.get(name, 0) + row["used"]["vCores"]
+    return [
+        {"partitionName": name, "used": {"memory": count * 1024, "vCores": count}}
+        for name, count in sums.items()
+    ]
 
 
 def _allocated(others: dict[str, int]) -> dict:

@@ -17,7 +17,7 @@ SIZE = Resources(1024, 1)
 
 def row(number: int, chance: random.Random) -> yarn.AppInfo:
     pending = chance.choice([0, 0, 1024])
-    use = yarn.PartitionUse(pending=yarn.FullVector(pending, pending // 1024))
+    use = yarn.PartitionUse(pending=yarn.Vector(pending, pending // 1024))
     return yarn.AppInfo(
         application=f"application_1_{number:04d}", user=f"u{number % 3}",
         queue=chance.choice(["research", "team"]), state="RUNNING", progress_percent=chance.random() * 100,
@@ -47,7 +47,7 @@ def test_the_same_as_made_from_nothing():
         waiting = {
             one.application: views.pending(one)
             for one in rows
-            if one.uses is None or views.pending(one) != (0, 0)
+            if one.uses is None or views.pending(one) != views.PendingSum(0, 0)
         }
         assert kept.waiting == waiting
         if chance.random() < 0.8:  # a look that ends before its snapshot must not lose what changed

@@ -1,4 +1,4 @@
-"""Node labels and resources beside memory and vcores, which are not modelled: they are left out, and said."""
+"""Node labels, each a cluster of its own, and resources beside memory and vcores, which are left out."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from yarnctl.daemon.view.published import LoopStatus, Publisher, View
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import ContainerRequest, ObservationRequest, TaskView
 from yarnctl.deciding.reasons.demand import NotModelled
-from yarnctl.deciding.records import Refusal
+from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.journal.file import read
 from yarnctl.journal.rendering import said, text
+from yarnctl.journal.replay import replay
 from yarnctl.loop import tick
 from yarnctl.service.answers.explanations import everything_about
 from yarnctl.service.answers.from_view import applications
@@ -64,8 +66,10 @@ def test_idle_nodes_with_a_label_are_no_free_capacity(capfd):
     with RecordedCase(C04).served() as case:
         assert [each.need for each in case.wanted()] == [7]
         found = checked(case.url, capfd)["labels"]
-        assert (found["severity"], "gpu" in found["seen"]) == ("warn", True)
-        assert found["fix"]
+        assert (found["severity"], found["seen"]) == (
+            "ok",
+            "nodes with a label: gpu (2); queues with capacity of label gpu: none of these queues",
+        )
     case.nodes[:] = [node for node in case.nodes if not node["nodeLabels"]]
     with case.served():
         assert [each.need for each in case.wanted()] == [7]
@@ -95,7 +99,7 @@ def test_a_request_for_a_gpu_frees_nothing_and_the_reason_names_it(capfd):
         [wanted] = case.wanted()
         assert wanted == (
             0,
-            "the application requests what yarnctl does not model (resource types: yarn.io/gpu)",
+            "no container is freed for some requests; yarnctl does not model resource types: yarn.io/gpu",
         )
         found = checked(case.url, capfd)["resources"]
         assert (found["severity"], "yarn.io/gpu" in found["seen"]) == ("warn", True)
@@ -197,9 +201,13 @@ def test_an_application_that_requests_both_waits_for_what_is_modelled(cluster):
         b' "resourceInformations": {"resourceInformation": [{"name": "fpga", "value": "3"}]}}}]}}'
     )
     requested = views.requested(rows, "")
-    assert requested.asks == (ContainerRequest(10, Resources(5, 1), 2),)
-    assert requested.left_out == NotModelled(("a?[2Jb",), ("fpga",))
-    assert text(requested.left_out).isprintable()
+    assert requested.asks == {
+        "": (ContainerRequest(10, Resources(5, 1), 2),),
+        "a\x1b[2Jb": (ContainerRequest(11, Resources(5, 1), 1),),
+    }
+    left_out = views.not_modelled(requested.asks, ("fpga",))
+    assert (requested.left_out, left_out) == (NotModelled((), ("fpga",)), NotModelled(("a?[2Jb",), ("fpga",)))
+    assert said(left_out).isprintable()
 
 
 # --- decoding -----------------------------------------------------------------------------------------
@@ -281,22 +289,111 @@ def test_a_queue_is_what_it_is_in_the_default_partition():
 # --- victims ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("levers", [False, True])
-def test_a_task_on_a_node_with_a_label_is_left_alone_with_the_reason(cluster, levers):
+def ordered_on(cluster: FakeCluster, ticks: int = 4) -> tuple[set[str], Controller, MemoryJournal]:
+    """Run the loop; return the nodes of the tasks that are under order."""
+    port, controller, journal = cluster.port(), Controller(PATHS, validate=True), MemoryJournal()
+    for _ in range(ticks):
+        cluster.now_ms = max(cluster.now_ms, tick(controller, port, journal))
+    return {order.node for order in controller.ledger.open.values()}, controller, journal
+
+
+@pytest.mark.parametrize("label", ["gpu", ""])
+def test_a_victim_runs_on_a_node_of_the_requested_label(cluster, label, tmp_path):
+    """Research fills a node with the label and one without; it is over its guarantee on both."""
     cluster.labels["n2:1"] = "gpu"
-    cluster.mapping(cluster.apps[application(1)], 9, "n2:1")
-    port = cluster.port(levers=levers)
+    cluster.label_shares["gpu"] = {"production": 90.0, "research": 10.0}
+    cluster.apps[application(2)].asks = [(0, SLOT, 3)]
+    cluster.apps[application(2)].ask_label = label
+    nodes, controller, journal = ordered_on(cluster)
+    assert nodes == {"n2:1" if label else "n1:1"}
+    assert {order.serves for order in controller.ledger.open.values()} == {1}
+    [decision] = [record for record in journal.records if isinstance(record, Decision)]
+    assert (decision.trigger.label, decision.total) == (label, times(SLOT, 2))
+    path = tmp_path / "journal"
+    path.write_bytes(journal.encoded())
+    replay(read(path, closed=True), str(path))
+
+
+def test_an_application_gets_both_of_what_it_requests_of_two_labels(cluster):
+    cluster.labels["n2:1"] = "gpu"
+    cluster.label_shares["gpu"] = {"production": 90.0, "research": 10.0}
+    both = cluster.apps[application(2)]
+    both.asks, both.ask_labels = [(0, SLOT, 1), (0, SLOT, 1)], [None, "gpu"]
+    nodes, controller, _ = ordered_on(cluster, ticks=6)
+    assert (nodes, len(controller.ledger.open)) == ({"n1:1", "n2:1"}, 2)
+
+
+@pytest.mark.parametrize(
+    ("shares", "why"),
+    [
+        ({"production": 1.0, "research": 100.0}, "no preemptable queue is over its guarantee"),
+        ({"research": 100.0}, "the queue has no capacity of node labels: gpu"),
+        ({}, "the queue has no capacity of node labels: gpu"),
+    ],
+)
+def test_a_label_is_judged_by_its_own_guarantees(cluster, shares, why):
+    """Without the label research is far over its guarantee."""
+    cluster.labels["n2:1"] = "gpu"
+    cluster.label_shares["gpu"] = shares
+    cluster.apps[application(2)].ask_label = "gpu"
+    nodes, _, journal = ordered_on(cluster)
+    assert nodes == set()
+    refused = [record for record in journal.records if isinstance(record, Refusal)]
+    assert [why in text(record.why) for record in refused] == [True]
+    [shown] = [each for each in applications(published(cluster)) if each.application == application(2)]
+    assert shown.waiting is not None
+    assert "gpu" in shown.waiting.text
+
+
+@pytest.mark.parametrize(
+    ("shared", "shares", "needs"),
+    [(True, {"production": 90.0}, 1), (False, {"production": 90.0}, 3), (True, {}, 3)],
+)
+def test_requests_without_a_label_count_what_is_idle_on_shared_nodes_alone(cluster, shared, shares, needs):
+    """Two idle slots have a label: YARN gives them if it is not exclusive and a queue has capacity there."""
+    cluster.nodes["n3:1"] = times(SLOT, 2)
+    cluster.labels["n3:1"] = "ne"
+    cluster.label_shares["ne"] = shares
+    cluster.shared = {"ne"} if shared else set()
+    cluster.apps[application(2)].asks = [(0, SLOT, 3)]
+    nodes, _, journal = ordered_on(cluster)
+    decisions = [record for record in journal.records if isinstance(record, Decision)]
+    assert (sum(each.trigger.shortfall for each in decisions), "n3:1" in nodes) == (needs, False)
+
+
+def test_idle_shared_nodes_are_first_given_to_requests_for_their_label(cluster):
+    cluster.nodes["n3:1"] = times(SLOT, 2)
+    cluster.labels["n3:1"] = "ne"
+    cluster.label_shares["ne"] = {"production": 50.0, "research": 50.0}
+    cluster.shared = {"ne"}
+    cluster.add(App(3, "research", asks=[(0, SLOT, 2)], ask_label="ne", submitted_at_ms=EPOCH))
+    cluster.apps[application(2)].asks = [(0, SLOT, 3)]
+    _, _, journal = ordered_on(cluster)
+    decisions = [record for record in journal.records if isinstance(record, Decision)]
+    assert sum(each.trigger.shortfall for each in decisions) == 3
+
+
+def test_whether_labels_are_shared_is_read_once(cluster):
+    cluster.labels["n2:1"] = "gpu"
+    port = cluster.port()
+    for _ in range(3):
+        port.observe(ObservationRequest())
+    assert [heard.path for heard in cluster.rm.heard].count("/ws/v1/cluster/get-node-labels") == 1
+    cluster.labels["n1:1"] = "other"
     port.observe(ObservationRequest())
-    found = port.observe(ObservationRequest(victims=(application(1),)))
-    assert {task.node for task in found.tasks[application(1)]} == {"n1:1"}
-    why = port.left_alone()
-    assert "label gpu" in said(why[attempt(1, 2)])
-    assert attempt(1, 1) not in why
-    cluster.labels.clear()
-    port.observe(ObservationRequest())
-    found = port.observe(ObservationRequest(victims=(application(1),)))
-    assert {task.node for task in found.tasks[application(1)]} == {"n1:1", "n2:1"}
-    assert port.left_alone() == {}
+    assert [heard.path for heard in cluster.rm.heard].count("/ws/v1/cluster/get-node-labels") == 2
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        b'{"nodeLabelInfo":{"name":"ne","exclusivity":"false","partitionInfo":{"resourceAvailable":{}}}}',
+        b'{"nodeLabelsInfo":{"nodeLabelInfo":[{"name":"ne","exclusivity":false}]}}',
+        b'{"nodeLabelInfo":[{"name":"ne","exclusivity":"false"}]}',
+    ],
+)
+def test_the_labels_of_a_cluster_in_every_form(told):
+    assert yarn.NODE_LABELS.read(told) == [yarn.NodeLabel("ne", is_exclusive=False)]
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -320,8 +417,9 @@ def test_an_application_that_chooses_its_workers_is_left_alone_as_a_whole(cluste
     unmodelled.note(nodes, {})
     tasks = tuple(TaskView(f"t{n}", f"c{n}", f"n{n}:1", SLOT, kind, -1, 0, 0, 0, True, False) for n in (1, 2))
     shown = unmodelled.modelled("a", tasks)
-    assert [task.attempt for task in shown] == ([] if kind == "worker" else ["t2"])
-    assert set(unmodelled.why["a"]) == ({"t1", "t2"} if kind == "worker" else {"t1"})
+    assert [task.attempt for task in shown] == ([] if kind == "worker" else ["t1", "t2"])
+    assert set(unmodelled.why.get("a", ())) == ({"t1", "t2"} if kind == "worker" else set())
+    assert unmodelled.modelled("a", tasks[:1]) == tasks[:1]
     unmodelled.note(nodes[1:], {})
     assert (unmodelled.why, unmodelled.modelled("a", tasks)) == ({}, tasks)
 
@@ -330,7 +428,7 @@ def test_the_refusal_is_recorded_once(cluster):
     cluster.apps[application(2)].ask_others = GPU
     found = refusals(cluster, ticks=6)
     assert [(text(each.why), each.trigger.shortfall) for each in found] == [
-        ("the application requests what yarnctl does not model (resource types: yarn.io/gpu)", 0)
+        ("no container is freed for some requests; yarnctl does not model resource types: yarn.io/gpu", 0)
     ]
 
 
@@ -340,22 +438,19 @@ def test_a_waiting_application_shows_why_nothing_is_freed_for_it(cluster):
     [shown] = [each for each in applications(view) if each.application == application(2)]
     assert shown.left_out is not None
     assert shown.left_out.code == "not-modelled"
-    assert shown.left_out.text == "the application requests what yarnctl does not model (node labels: gpu)"
+    assert shown.left_out.text.endswith("requests; the queue has no capacity of node labels: gpu")
     [now] = [line for line in everything_about(view, application(2)).rendered if line.startswith("now")]
     assert shown.left_out.text in now
     assert "containers are freed for it" not in now
 
 
 def test_what_is_left_out_is_logged_once(cluster, caplog):
-    cluster.nodes["n3:1"] = times(SLOT, 4)
-    cluster.labels["n3:1"] = "gpu"
     cluster.apps[application(2)].ask_others = {"evil\n\x1b[2J": 1}
     port = cluster.port()
     with caplog.at_level(logging.INFO):
         for _ in range(3):
             port.observe(ObservationRequest())
     lines = [each.getMessage() for each in caplog.records if "ignor" in each.getMessage()]
-    assert len([line for line in lines if "gpu" in line]) == 1
     assert len([line for line in lines if "evil" in line]) == 1
     assert all(line.isprintable() for line in lines)
 
@@ -373,13 +468,17 @@ def test_no_demand_is_predicted_for_a_job_of_a_label(cluster, where):
     assert (view.requests, view.predicted) == ((), 0)
 
 
-def test_a_queue_whose_requests_have_a_label_by_default_fails(capfd):
-    case = RecordedCase(C04)
+@pytest.mark.parametrize("name", [C04, C06])
+def test_a_queue_whose_requests_have_a_label_by_default_needs_capacity_there(capfd, name):
+    case = RecordedCase(name)
     tree = case.answers[CLUSTER + "/scheduler"]["scheduler"]["schedulerInfo"]["queues"]["queue"]
-    tree[0]["defaultNodeLabelExpression"] = "gpu"
+    for leaf in tree:
+        leaf["defaultNodeLabelExpression"] = "gpu"
     with case.served():
         found = checked(case.url, capfd)["labels"]
-    assert (found["severity"], tree[0]["queuePath"] in found["seen"]) == ("fail", True)
+    closed = "root.research" if name == C06 else "root.production"  # In c06 production has 80 % of them
+    assert (found["severity"], closed in found["seen"]) == ("fail", True)
+    assert f"{closed}.accessible-node-labels.gpu.capacity" in found["fix"]
 
 
 def test_check_exits_as_before_where_nothing_is_labelled(capfd):

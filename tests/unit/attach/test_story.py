@@ -11,14 +11,15 @@ from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, 
 from yarnctl.deciding.controller import Controller
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
+from yarnctl.units import Resources
 
 
 @pytest.fixture(params=[False, True], ids=["natural", "mapped"])
 def cluster(request):
     with FakeCluster(mapped=request.param) as fake:
         fake.nodes = {
-            "n1:1": SLOT._replace(memory_mib=2048, vcores=2),
-            "n2:1": SLOT._replace(memory_mib=2048, vcores=2),
+            "n1:1": Resources(2048, 2),
+            "n2:1": Resources(2048, 2),
         }
         fake.research(1, ["n1:1", "n1:1", "n2:1", "n2:1"])
         yield fake

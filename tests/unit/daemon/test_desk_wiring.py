@@ -223,7 +223,7 @@ class Sized:
     """A ResourceManager that tells nodes, queues and its configuration."""
 
     def __init__(self, *nodes_mib: int) -> None:
-        vectors = [yarn.FullVector(memory_mib=mib, vcores=8) for mib in nodes_mib]
+        vectors = [yarn.Vector(memory_mib=mib, vcores=8) for mib in nodes_mib]
         self.rows = [
             yarn.NodeRow(node=f"n{place}", state="RUNNING", capacity=vector)
             for place, vector in enumerate(vectors)

@@ -22,6 +22,7 @@ from yarnctl.deciding.settings import DEFAULT
 from yarnctl.errors import BadInput
 from yarnctl.journal.file import read
 from yarnctl.journal.replay import replay
+from yarnctl.units import Resources
 
 TREE = {"root.prod.etl": 60.0, "root.research.ds": 20.0, "root.research.adhoc": 20.0}
 
@@ -32,7 +33,7 @@ class ChangingCluster(FakeCluster):
     def __init__(self) -> None:
         super().__init__()
         self.queues = dict(TREE)
-        self.nodes = {"n1": SLOT._replace(memory_mib=8192, vcores=8)}
+        self.nodes = {"n1": Resources(8192, 8)}
         self.says_paths = True
         self.script: dict[int, Callable[[], object]] = {}
         self.looks = 0

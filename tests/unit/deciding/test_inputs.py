@@ -33,6 +33,7 @@ from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
 from yarnctl.deciding.snapshot_rows import Columns, Reader, SnapshotChange, Writer
 from yarnctl.errors import Different, YarnctlError
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.units import decode_vector
 
 SCENARIOS = Path(__file__).parents[3] / "docs/scenarios"
 HISTORIES = 500
@@ -156,6 +157,10 @@ def test_who_did_not_answer_stands_in_the_input(change: Callable[[Observed], Obs
 # --- what is not modelled -------------------------------------------------------------------------
 
 
+def read_again(change: SnapshotChange) -> SnapshotChange:
+    return msgspec.json.decode(msgspec.json.encode(change), type=SnapshotChange, dec_hook=decode_vector)
+
+
 def left_out(*snapshots: Snapshot) -> list[Record]:
     """Play snapshots, one a second; return the records."""
     steps, records = Controller(GUARD_FREE), list[Record]()
@@ -266,7 +271,9 @@ def test_a_reader_of_changes_sees_what_the_writer_saw(looks: Any, settings: Sett
         shown = [view.application for view in views if view.application in names]
         snapshot = with_left_out(cluster(*views, free=free), *shown)
         change = writer.change(snapshot)
-        read_back = msgspec.json.decode(msgspec.json.encode(change), type=SnapshotChange)
+        read_back = msgspec.json.decode(
+            msgspec.json.encode(change), type=SnapshotChange, dec_hook=decode_vector
+        )
         seen = reader.snapshot(read_back)
         assert again.change(seen) == change, "a change is canonical"
         assert rows_of(columns, seen) == rows_of(columns, snapshot)
@@ -305,7 +312,7 @@ def test_a_tree_is_written_by_what_changes_and_a_flat_one_not_at_all() -> None:
     ):
         change = writer.change(snapshot)
         assert ([view.queue for view in change.parents], [*change.parents_gone]) == (parents, gone)
-        seen = reader.snapshot(msgspec.json.decode(msgspec.json.encode(change), type=SnapshotChange))
+        seen = reader.snapshot(read_again(change))
         assert (seen.parents, seen.reserved) == (snapshot.parents, snapshot.reserved)
         assert (seen.user_limits, seen.held_back) == (snapshot.user_limits, snapshot.held_back)
         assert again.change(seen) == change

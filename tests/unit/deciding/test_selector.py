@@ -15,7 +15,7 @@ from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import DEFAULT, PAPER, Settings
-from yarnctl.units import NOTHING, dominant, fits, minus, plus
+from yarnctl.units import NOTHING, decode_vector, dominant, fits, minus, plus
 
 NOW_MS = 50_000
 
@@ -114,7 +114,7 @@ def test_choosing_from_the_pruned_case_gives_the_same_choice(full, settings):
 @given(cases(), ways())
 def test_a_pruned_case_survives_the_journal(full, settings):
     pruned = prune(full, choose(full, settings))
-    read = msgspec.json.decode(msgspec.json.encode(pruned), type=Case)
+    read = msgspec.json.decode(msgspec.json.encode(pruned), type=Case, dec_hook=decode_vector)
     assert choose(read, settings).picks == choose(full, settings).picks
 
 

@@ -487,7 +487,7 @@ def test_applications_left_out_requests_are_explained(served):
     listed = msgspec.structs.replace(view.snapshot, left_out={RESEARCH: NotModelled(resources=("gpu",))})
     served.view = msgspec.structs.replace(view, snapshot=listed)
     shown = {each["application"]: each["left_out"] for each in served.get("/v1/applications")["items"]}
-    sentence = "the application requests what yarnctl does not model (resource types: gpu)"
+    sentence = "no container is freed for some requests; yarnctl does not model resource types: gpu"
     assert shown == {RESEARCH: {"code": "not-modelled", "text": sentence}, PRODUCTION: None}
 
 

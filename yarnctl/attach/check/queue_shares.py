@@ -34,7 +34,7 @@ class QueueShare:
         share = queue.guaranteed_percent / above * WHOLE if above > 0 else queue.capacity_percent
         most = queue.maximum_percent / limit * WHOLE if limit > 0 else queue.capacity_max_percent
         self.share, self.most = round(share, 4), min(WHOLE, round(most, 4))
-        row = queue.default_share
+        row = queue.share_of("")
         shown = row.guaranteed if row is not None and row.guaranteed is not None else queue.guaranteed
         is_shown = shown is not None and parent is not None
         self.vector = shown.resources if shown and is_shown else _part(total, queue.guaranteed_percent)

@@ -77,23 +77,33 @@ def budgets(facts: Facts) -> CheckResult:
 
 
 def labels(facts: Facts) -> CheckResult:
-    """Node labels are not modelled. The daemon ignores labelled nodes and requests for a label."""
+    """The nodes of each label are a cluster of their own. A queue needs capacity where its jobs request."""
     if facts.nodes is None:
         return unknown(facts.unseen("nodes"))
-    if facts.is_all_labelled:
-        return _all_labelled(facts)
-    for leaf in facts.of(facts.preempting_queues + facts.preemptable_queues):
-        label = label_in(leaf.queue.default_label)
-        if label:
+    used = facts.of(facts.used_queues)
+    for leaf in used:
+        label = label_in(leaf.queue.default_label) or ""
+        if label and not _has_capacity(leaf, label):
             said = f"{leaf.path} requests nodes with the label {shown_name(label)} by default"
-            fix = f"remove {CAPACITY}{leaf.path}.default-node-label-expression"
-            return fail(said, f"{fix}, or set --preempting and --preemptable to other queues")
-    named = _labels(facts)
-    if not named:
+            key = f"{CAPACITY}{leaf.path}.accessible-node-labels.{label}.capacity"
+            return fail(f"{said}, of which it has no capacity", f"set {key} (and of its parents)")
+    if facts.is_all_labelled and not all(label_in(leaf.queue.default_label) for leaf in used):
+        return _all_labelled(facts)
+    if not (named := _labels(facts)):
         return ok("no node has a label")
-    count = sum(bool(node.partition) for node in facts.nodes)
-    fix = "run production and research jobs on nodes without a label (docs/limitations.md)"
-    return warn(f"yarnctl ignores {count} of {len(facts.nodes)} nodes, which have a label: {named}", fix)
+    rows = [
+        f"label {shown_name(label)}: "
+        + (", ".join(leaf.path for leaf in used if _has_capacity(leaf, label)) or "none of these queues")
+        for label in sorted({node.partition for node in facts.nodes if node.partition})
+    ]
+    return ok(f"nodes with a label: {named}; queues with capacity of {'; of '.join(rows)}")
+
+
+def _has_capacity(leaf: Leaf, label: str) -> bool:
+    share = leaf.queue.share_of(label)
+    if share is None:
+        return False
+    return share.maximum_percent > 0 if share.maximum is None else share.maximum.memory_mib > 0
 
 
 def _labels(facts: Facts) -> str:
@@ -102,9 +112,10 @@ def _labels(facts: Facts) -> str:
 
 
 def _all_labelled(facts: Facts) -> CheckResult:
-    said = f"yarnctl ignores all {len(facts.nodes or ())} nodes, which have a label: {_labels(facts)}"
-    fix = "remove the label from the nodes for yarnctl: yarn rmadmin -replaceLabelsOnNode HOST:PORT"
-    return fail(f"{said}; queues have no guarantee without nodes", fix)
+    said = f"all {len(facts.nodes or ())} nodes have a label: {_labels(facts)}"
+    said += "; requests without a label get no container, and queues have no guarantee for them"
+    fix = f"set {CAPACITY}QUEUE.default-node-label-expression, or remove the label from nodes:"
+    return fail(said, f"{fix} yarn rmadmin -replaceLabelsOnNode HOST:PORT")
 
 
 def resources(facts: Facts) -> CheckResult:

@@ -18,7 +18,7 @@ from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.hadoop.wire import views, yarn
 
-_NOTHING = (0, 0)
+_NOTHING = views.PendingSum(0, 0)
 MakeView = Callable[[yarn.AppInfo, int], ApplicationView]
 
 
@@ -30,13 +30,13 @@ def kind_of(row: yarn.AppInfo | None) -> str:
 class ApplicationRows:
     """The rows by id, in the order of the answer, and the views made of them.
 
-    ``waiting``: id -> pending sum (MiB, vcores) in the default partition, of those with pending asks there,
-    or whose pending sum is unknown. ``left_out``: id -> what else its pending sums have (not modelled).
+    ``waiting``: id -> pending sum, of those with pending asks, or whose pending sum is unknown.
+    ``left_out``: id -> what else its pending sums have (not modelled).
     """
 
     def __init__(self) -> None:
         self.by_name: dict[str, yarn.AppInfo] = {}
-        self.waiting: dict[str, tuple[int, int]] = {}
+        self.waiting: dict[str, views.PendingSum] = {}
         self.left_out: dict[str, NotModelled] = {}
         self._stale: set[str] = set()
         self._moved: set[str] = set()
@@ -172,11 +172,11 @@ def differing(now: Mapping[str, Any], was: Mapping[str, Any]) -> set[str]:
     return found | (was.keys() - now.keys())
 
 
-def pending(app: yarn.AppInfo) -> tuple[int, int]:
-    """Return the pending sum (MiB, vcores) in the default partition; most applications have no other."""
+def pending(app: yarn.AppInfo) -> views.PendingSum:
+    """Return the pending sum; most applications have one of nodes without a label only."""
     if app.uses is not None and len(app.uses.partitions) == 1 and not app.uses.partitions[0].partition:
         vector = app.uses.partitions[0].pending
-        return vector.memory_mib, vector.vcores
+        return views.PendingSum(vector.memory_mib, vector.vcores)
     return views.pending(app)
 
 

@@ -28,7 +28,7 @@ from yarnctl.attach.connection.calls import Problem, attempt
 from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.observing.activity_reader import ActivityReader
 from yarnctl.deciding.foresight import Prediction
-from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot
+from yarnctl.deciding.model import ApplicationView, ContainerRequest, QueueView, Snapshot
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
@@ -156,8 +156,8 @@ class Sizes(NamedTuple):
 class Asks(NamedTuple):
     """An application's asks, valid while the sum is ``pending``; ``reported``, or only assumed."""
 
-    pending: tuple[int, int]
-    asks: tuple[ContainerRequest, ...]
+    pending: views.PendingSum
+    asks: views.LabelledRequests
     reported: bool
     left_out: NotModelled | None = None
 
@@ -175,6 +175,7 @@ class ClusterObserver:
         self.sizes: dict[str, Sizes] = {}
         self._asks: dict[str, Asks] = {}
         self._tree: QueueTree | None = None
+        self._exclusive: dict[str, bool] = {}
 
     def probe_demand(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
         """Return the tree of queues if one of ``queues`` (paths; none: any) has pending asks."""
@@ -200,25 +201,91 @@ class ClusterObserver:
         why_not: Mapping[str, EligibilityReason],
     ) -> Snapshot:
         """Return the current snapshot; ``why_not``: applications that may not be suspended."""
-        total, largest, free = views.cluster_room(nodes)
-        asks = self._demand()
-        reserved, sure = self._reserved(free, nodes, asks)
-        queues = views.queue_views(root_queue, total)
+        demand = self._demand()
+        self._activities.suspects = ()
         held_back = self._held_back()
+        plain = _of_label(demand, "")
+        applications = self._views(plain, why_not, held_back)
+        snapshot = self._partition(root_queue, nodes, plain, applications, "")
+        labels = sorted({node.partition for node in nodes if node.partition})
+        if labels:
+            self._read_labels(labels)
+        found = msgspec.structs.replace(
+            snapshot,
+            node_count=len(nodes),
+            user_limits=views.user_limits(root_queue, snapshot.queues),
+            held_back=held_back,
+            labelled={
+                label: self._labelled(root_queue, nodes, demand, applications, label) for label in labels
+            },
+        )
+        return msgspec.structs.replace(found, left_out=self._left_out(found))
+
+    def _partition(
+        self,
+        root_queue: yarn.QueueInfo,
+        nodes: Sequence[yarn.NodeRow],
+        asks: Mapping[str, tuple[ContainerRequest, ...]],
+        applications: tuple[ApplicationView, ...],
+        label: str,
+    ) -> Snapshot:
+        """Return the nodes with a label ("": none), with what is used and requested of them."""
+        total, largest, free = views.cluster_room(nodes, label)
+        holders = self._holders(label)
+        reserved, sure = self._reserved(free, nodes, asks, holders)
         return Snapshot(
             total=total,
             largest_node=largest,
-            queues=queues,
-            applications=self._views(asks, why_not, held_back),
+            queues=views.queue_views(root_queue, total, label),
+            applications=applications,
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
-            left_out=self._left_out(),
-            node_count=len(nodes),
-            parents=views.parent_views(root_queue, total, nodes, self._even(asks)),
-            reserved={row.application: views.reserved(row) for row in self._holders()},
-            user_limits=views.user_limits(root_queue, queues),
-            held_back=held_back,
+            parents=views.parent_views(root_queue, total, nodes, self._even(asks), label),
+            reserved={row.application: size for row, size in holders},
         )
+
+    def _labelled(
+        self,
+        root_queue: yarn.QueueInfo,
+        nodes: Sequence[yarn.NodeRow],
+        demand: Mapping[str, views.LabelledRequests],
+        applications: Sequence[ApplicationView],
+        label: str,
+    ) -> Snapshot:
+        """Return one of ``labelled``: requests of queues without a part of these nodes are left out."""
+        total, _, _ = views.cluster_room(nodes, label)
+        may_use = _users(views.queue_views(root_queue, total, label))
+        asks = {
+            name: requests
+            for name, requests in _of_label(demand, label).items()
+            if self._connection.rows[name].queue in may_use
+        }
+        rows = self._connection.rows
+        found = []
+        for view in applications:
+            used = views.used(rows[view.application], label)
+            requests = asks.get(view.application, ())
+            if requests or used > NOTHING:
+                # How many of its containers are here is not shown: none, or at most all of them
+                containers = view.containers if used > NOTHING else 0
+                changed = {"used": used, "requests": requests, "containers": containers}
+                found.append(msgspec.structs.replace(view, **changed))
+        part = self._partition(root_queue, nodes, asks, tuple(found), label)
+        return msgspec.structs.replace(
+            part,
+            nodes=tuple(sorted(node.node for node in views.partition_of(nodes, label))),
+            is_shared=bool(may_use) and not self._exclusive.get(label, True),
+        )
+
+    def _read_labels(self, labels: Sequence[str]) -> None:
+        """Read whether new labels are exclusive, which never changes; unknown ones count as exclusive."""
+        if all(label in self._exclusive for label in labels):
+            return
+        try:
+            rows = self._manager.node_labels()
+        except YarnctlError:
+            return
+        self._exclusive = dict.fromkeys(labels, True) | {row.name: row.is_exclusive for row in rows}
 
     def refresh(self) -> None:
         """Read the unfinished applications anew; raises as the client does."""
@@ -261,7 +328,7 @@ class ClusterObserver:
             for view in found
         )
 
-    def _demand(self) -> dict[str, tuple[ContainerRequest, ...]]:
+    def _demand(self) -> dict[str, views.LabelledRequests]:
         known, waiting, rows = self._asks, self._applications.waiting, self._connection.rows
         is_preempting = self._connection.queues.is_preempting
         for name in [name for name in waiting if name not in known or known[name].pending != waiting[name]]:
@@ -275,7 +342,7 @@ class ClusterObserver:
         found.update(self._ask(others, self._settings.others_max))
         return {name: asks for name, asks in found.items() if asks}
 
-    def _ask(self, rows: list[yarn.AppInfo], most: int) -> dict[str, tuple[ContainerRequest, ...]]:
+    def _ask(self, rows: list[yarn.AppInfo], most: int) -> dict[str, views.LabelledRequests]:
         """Read the sizes of the first ``most`` in serving order; keep the assumed ones if that fails."""
         if len(rows) > most:
             rows = nsmallest(most, rows, key=serving_order)
@@ -283,7 +350,7 @@ class ClusterObserver:
             return {}
         answers = self._calls.each(self._manager.application, (row.application for row in rows))
         labels = views.queue_labels(self._connection.leaves)
-        found: dict[str, tuple[ContainerRequest, ...]] = {}
+        found: dict[str, views.LabelledRequests] = {}
         for name, answer in answers.items():
             if not isinstance(answer, Problem):
                 found[name], left_out = views.requested(
@@ -294,10 +361,16 @@ class ClusterObserver:
                     self._activities.located.add(name)
         return found
 
-    def _left_out(self) -> dict[str, NotModelled]:
+    def _left_out(self, snapshot: Snapshot) -> dict[str, NotModelled]:
         found = dict(self._applications.left_out)
+        may_use = {label: _users(part.queues) for label, part in snapshot.labelled.items()}
         for name in self._applications.waiting:
-            left_out = views.merged(found.get(name), self._asks[name].left_out)
+            known = self._asks[name]
+            labels = {*known.asks, *(label for label, _ in known.pending.labelled)} - {""}
+            queue = self._connection.rows[name].queue
+            closed = [label for label in labels if queue not in may_use.get(label, ())]
+            mine = views.merged(known.left_out, views.not_modelled(closed, ()))
+            left_out = views.merged(found.get(name), mine)
             if left_out is not None:
                 found[name] = left_out
         return found
@@ -323,27 +396,28 @@ class ClusterObserver:
             found += [row.application for row in last]
         return tuple(sorted(found))
 
-    def _holders(self) -> list[yarn.AppInfo]:
-        """Return the applications with reservations in the default partition, in serving order."""
+    def _holders(self, label: str) -> list[tuple[yarn.AppInfo, Resources]]:
+        """Return the applications with reservations on nodes with a label, in serving order, and these."""
         rows = [row for row in self._connection.rows.values() if row.reserved_mib > 0]
-        return sorted([row for row in rows if views.reserved(row) > NOTHING], key=serving_order)
+        sizes = [(row, views.reserved(row, label)) for row in sorted(rows, key=serving_order)]
+        return [(row, size) for row, size in sizes if size > NOTHING]
 
     def _reserved(
         self,
         free: Mapping[str, Resources],
         nodes: Sequence[yarn.NodeRow],
         asks: Mapping[str, tuple[ContainerRequest, ...]],
+        holders: Sequence[tuple[yarn.AppInfo, Resources]],
     ) -> tuple[dict[str, str], frozenset[str]]:
         """Return node -> application with a reservation there, and the nodes that are certainly reserved."""
         named: dict[str, str] = {}
         sure: set[str] = set()
         suspects: list[str] = []
-        holders = self._holders()
         rows = {node.node: node for node in nodes} if holders else {}
         recorded = self._activities.reserved() if holders else {}
         least_mib = least_in(self._connection.configuration or {}, 1)[0]
-        for row in holders:
-            sizes = [ask.size for ask in asks.get(row.application, ())] or [views.reserved(row)]
+        for row, sum_ in holders:
+            sizes = [ask.size for ask in asks.get(row.application, ())] or [sum_]
             size = max(sizes)
             candidates = [
                 node
@@ -353,7 +427,7 @@ class ClusterObserver:
                 and room.memory_mib >= least_mib
                 and rows[node].available_vcores != 0  # below 0: the scheduler does not count vcores
             ]
-            count = max(1, row.reserved_mib // max(1, size.memory_mib))
+            count = max(1, sum_.memory_mib // max(1, size.memory_mib))
             certain = len(candidates) <= count
             if not certain:
                 suspects += candidates
@@ -365,7 +439,7 @@ class ClusterObserver:
                     named.setdefault(node, row.application)
             if certain:  # what has enough room for it is not left out: YARN fills it there
                 sure.update(node for node in candidates if not fits(size, free.get(node, NOTHING)))
-        self._activities.suspects = tuple(dict.fromkeys(suspects))
+        self._activities.suspects = tuple(dict.fromkeys((*self._activities.suspects, *suspects)))
         return named, frozenset(sure)
 
 
@@ -381,15 +455,27 @@ def average(app: yarn.AppInfo) -> Sizes:
     return Sizes(size, size)
 
 
-def supposed(
-    app: yarn.AppInfo, pending: tuple[int, int], sizes: Sizes | None
-) -> tuple[ContainerRequest, ...]:
-    """Return an application's requests estimated from its pending sum; none if that has other resources."""
-    if app.uses is not None and app.uses.default.pending.others:
-        return ()
+def supposed(app: yarn.AppInfo, pending: views.PendingSum, sizes: Sizes | None) -> views.LabelledRequests:
+    """Return an application's requests estimated from its pending sums; none if one has other resources."""
+    if views.pending_elsewhere(app) is not None:
+        return {}
     size = (sizes or average(app)).task
-    count = -(-pending[0] // max(1, size.memory_mib))
-    return (ContainerRequest(views.REDUCE, size, count),) if count > 0 else ()
+    sums = [("", pending.memory_mib), *((label, sum_.memory_mib) for label, sum_ in pending.labelled)]
+    counts = [(label, -(-memory_mib // max(1, size.memory_mib))) for label, memory_mib in sums]
+    return {label: (ContainerRequest(views.REDUCE, size, count),) for label, count in counts if count > 0}
+
+
+def _of_label(
+    demand: Mapping[str, views.LabelledRequests], label: str
+) -> dict[str, tuple[ContainerRequest, ...]]:
+    return {name: requests[label] for name, requests in demand.items() if label in requests}
+
+
+def _users(queues: Sequence[QueueView]) -> frozenset[str]:
+    """Return the queues that YARN serves on nodes with a label; none until one has a guarantee there."""
+    if all(view.guaranteed == NOTHING for view in queues):
+        return frozenset()
+    return frozenset(view.queue for view in queues if view.maximum > NOTHING)
 
 
 def sizes_of(containers: Iterable[yarn.ContainerRow]) -> Sizes | None:

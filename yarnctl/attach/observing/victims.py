@@ -78,11 +78,12 @@ LOGGED_MAX = 256  # The maximum number of different lines that are logged
 
 
 class Unmodelled:
-    """Excludes tasks on nodes with a label, and tasks with a resource beside memory and vcores.
+    """Excludes tasks with a resource beside memory and vcores, and workers on nodes of several labels.
 
-    YARN counts a container by its node's label, so freed capacity there serves no request without a label.
-    The memory and vcores of a container with another resource would serve others. But its queue is guaranteed
-    a part of that resource too, which is not read here, and others may get it before the task resumes.
+    Freed capacity serves requests for its node's label. An application with workers chooses which of them
+    leave, so which label that serves is not known if their labels differ. The memory and vcores of a
+    container with another resource would serve others. But its queue is guaranteed a part of that resource
+    too, which is not read here, and others may get it before the task resumes.
     ``why``: application -> attempt -> why it is left alone, as last observed.
     """
 
@@ -93,19 +94,14 @@ class Unmodelled:
         self.why: dict[str, dict[str, EligibilityReason]] = {}
 
     def note(self, nodes: Sequence[yarn.NodeRow], left_out: Mapping[str, NotModelled]) -> None:
-        """Keep the nodes' labels; log each label, and each kind of ignored request, once."""
+        """Keep the nodes' labels; log each kind of ignored request once."""
         labels = {node.node: views.shown_name(node.partition) for node in nodes if node.partition}
         if labels != self._labels:
             self._labels = labels
             self.why.clear()
-        for label in sorted(set(labels.values())):
-            if self._is_new(f"label {label}"):
-                count = list(labels.values()).count(label)
-                message = "ignoring %d of %d nodes, which have the label %s"
-                _LOG.warning(message, count, len(nodes), label)
         for name, why in left_out.items():
             if self._is_new(text(why)):
-                _LOG.warning("%s %s; yarnctl ignores such requests", name, text(why))
+                _LOG.warning("%s: %s; yarnctl ignores these requests", name, text(why))
 
     def _is_new(self, line: str) -> bool:
         if line in self._logged or len(self._logged) >= LOGGED_MAX:
@@ -119,6 +115,9 @@ class Unmodelled:
         An application with workers chooses which of them leave, so all are left alone if one is.
         """
         found = {task.attempt: why for task in tasks if (why := self._objection(application, task))}
+        labels = {self._labels.get(task.node, "") for task in tasks if task.kind == "worker"}
+        if len(labels) > 1:
+            found = {task.attempt: OnLabelledNode(max(labels)) for task in tasks}
         if found and any(task.kind == "worker" for task in tasks):
             first = next(iter(found.values()))
             found = {task.attempt: found.get(task.attempt, first) for task in tasks}
@@ -129,9 +128,6 @@ class Unmodelled:
         return tuple(task for task in tasks if task.attempt not in found)
 
     def _objection(self, application: str, task: TaskView) -> EligibilityReason | None:
-        label = self._labels.get(task.node)
-        if label is not None:
-            return OnLabelledNode(label)
         resource = self._live.holding.get(application, {}).get(task.container)
         return None if resource is None else HoldsResource(views.shown_name(resource))
 

@@ -147,7 +147,7 @@ class ClusterSize:
         container_mib = self._container_mib
         if self._options.capacity is not None:
             return Size(self._options.capacity, container_mib, reported=True)
-        nodes = views.default_partition(self._manager.nodes())
+        nodes = views.partition_of(self._manager.nodes())
         most = sum(node.total.memory_mib // container_mib for node in nodes)
         if self._options.queues:
             total = Resources(

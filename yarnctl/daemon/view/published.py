@@ -24,6 +24,7 @@ from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.loss_budget import BudgetStanding, standings
 from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Observation, Snapshot, Withheld
 from yarnctl.deciding.order import ORDER_VERBS
+from yarnctl.deciding.partitions import merged
 from yarnctl.deciding.reasons.demand import StandingAside
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ClusterUnseen, HdfsUnwritable, ModeReason
@@ -359,6 +360,7 @@ class Publisher:
         fresh = snapshot if observation.snapshot is None else observation.snapshot
         if fresh is None:
             return self._kept(observation, settings)
+        fresh = merged(fresh)
         at_ms = observation.now_ms if observation.snapshot is None else observation.as_of_ms
         waits = any(demand_waits(view, settings) for view in fresh.applications)
         if fresh is not self._view.snapshot and self._occupancy.is_due(at_ms):

@@ -25,6 +25,7 @@ from yarnctl.api.cluster_answers import WaitingKind
 from yarnctl.daemon.view.occupancy import pending_of, role_of
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.order import Order
+from yarnctl.deciding.partitions import merged
 from yarnctl.deciding.reasons.demand import (
     NoNodeLargeEnough,
     NotActivated,
@@ -47,7 +48,7 @@ from yarnctl.deciding.reasons.waiting_reasons import (
 from yarnctl.deciding.releaser import REASONS, REMEDIES
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.waiting_verdicts import OWN_CAUSES, Cause, WaitingVerdict
-from yarnctl.journal.rendering import sentence_and_remedy, text
+from yarnctl.journal.rendering import on_label, sentence_and_remedy, text
 from yarnctl.units import fits
 
 LEADS: dict[str, str] = {
@@ -65,7 +66,8 @@ class Waiting(msgspec.Struct, frozen=True):
     """Why an application waits; ``causes``: the tasks that were not chosen for it.
 
     ``fitting``: how many containers of all applications fit, for the kind ``fits``. ``yarn``: YARN's own
-    words about it, quoted.
+    words about it, quoted. ``label``: of the nodes to which ``why`` applies; "": it applies to nodes without
+    a label, or to all.
     """
 
     kind: WaitingKind
@@ -73,6 +75,7 @@ class Waiting(msgspec.Struct, frozen=True):
     causes: tuple[Cause, ...] = ()
     fitting: int = 0
     yarn: str = ""
+    label: str = ""
 
 
 def is_waiting(view: ApplicationView, snapshot: Snapshot, settings: Settings) -> bool:
@@ -101,7 +104,7 @@ def waiting_reasons(
         view.application: _reason(
             view, snapshot, opened.get(view.application, []), verdicts.get(view.application), blocked
         )
-        for view in snapshot.applications
+        for view in merged(snapshot).applications
         if is_waiting(view, snapshot, settings)
     }
 
@@ -124,8 +127,9 @@ def _reason(
         return Waiting("limit", left_out)
     if isinstance(found, NotActivated) or (isinstance(found, NotModelled) and left_out is None):
         found = None  # of an older snapshot than the one that is shown
+    label = "" if verdict is None else verdict.label
     if isinstance(found, LIMITS) and blocked is None:
-        return Waiting("limit", found)
+        return Waiting("limit", found, label=label)
     if blocked is not None:
         return Waiting("not-acting", blocked)
     if count := sum(order.serves for order in orders):
@@ -134,12 +138,13 @@ def _reason(
         return Waiting("next", DecidedNext())
     if found == "awaited":
         tasks = 0 if verdict.planned is None else len(verdict.planned.choice.awaited)
-        return Waiting("awaited", TasksEndSoon(tasks))
+        return Waiting("awaited", TasksEndSoon(tasks), label=label)
     if found == "placed":
-        return Waiting("fits", _fits(view.application, verdict.snapshot), fitting=verdict.fitting)
+        nodes = _fits(view.application, verdict.snapshot)
+        return Waiting("fits", nodes, fitting=verdict.fitting, label=label)
     if found == "in-flight":
-        return Waiting("rejected", TooManyInFlight())
-    return Waiting("rejected", found, verdict.causes)
+        return Waiting("rejected", TooManyInFlight(), label=label)
+    return Waiting("rejected", found, verdict.causes, label=label)
 
 
 def _sources(orders: Iterable[Order]) -> tuple[tuple[str, int], ...]:
@@ -150,7 +155,8 @@ def _fits(application: str, snapshot: Snapshot) -> FitsNotGranted:
     """Return where the requests of an application fit; ``snapshot``: the one of its verdict."""
     view = next(each for each in snapshot.applications if each.application == application)
     sizes = {request.size for request in view.requests}
-    free = sorted(snapshot.free_by_node.items())
+    shared = [part.free_by_node for part in snapshot.labelled.values() if part.is_shared]
+    free = sorted(item for part in (snapshot.free_by_node, *shared) for item in part.items())
     nodes = [node for node, left in free if any(fits(size, left) for size in sizes)]
     reserved = snapshot.reserved_by_node
     held = {reserved[node] for node in nodes if node in reserved}
@@ -162,7 +168,7 @@ def _fits(application: str, snapshot: Snapshot) -> FitsNotGranted:
 
 def sentence(waiting: Waiting) -> str:
     """Return the one sentence: the reason, the tasks that were not chosen by application, YARN's words."""
-    whole = LEADS.get(waiting.kind, "") + text(waiting.why)
+    whole = LEADS.get(waiting.kind, "") + text(waiting.why) + on_label(waiting.label)
     shown = [cause_sentence(cause) for cause in waiting.causes[:SHOWN_MAX]]
     if rest := sum(cause.tasks for cause in waiting.causes[SHOWN_MAX:]):
         shown.append(f"{rest} more tasks")

@@ -124,11 +124,12 @@ class OthersFirst(Reason, frozen=True):
 
 
 class NotModelled(Reason, frozen=True):
-    """It requests nodes with a label, or a resource beside memory and vcores; yarnctl models neither."""
+    """It requests nodes with a label of which its queue has no part, or a resource that is not modelled."""
 
     sentence = (
-        "the application requests what yarnctl does not model"
-        "[labels? (node labels: {labels:list})][resources? (resource types: {resources:list})]"
+        "no container is freed for some requests"
+        "[labels?; the queue has no capacity of node labels: {labels:list}]"
+        "[resources?; yarnctl does not model resource types: {resources:list}]"
     )
     labels: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()

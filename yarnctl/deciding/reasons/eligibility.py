@@ -164,9 +164,9 @@ class SparkTooOld(Reason, frozen=True):
 
 
 class OnLabelledNode(Reason, frozen=True):
-    """What it would free serves no request without the label."""
+    """An application with workers chooses which leave, and capacity serves requests for its node's label."""
 
-    sentence = "the task's node has the label {label}, which yarnctl does not model"
+    sentence = "only some of the application's workers run on nodes with the label {label}"
     label: str
 
 

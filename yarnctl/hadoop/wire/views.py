@@ -2,9 +2,9 @@
 
 Percentages become absolute vectors, rows for nodes and racks are left out of the demand, MapReduce's
 priorities get their meaning, and a queue gets its full path, by walking the tree (``queuePath`` is missing in
-older versions). Node labels and resources beside memory and vcores are not modelled: nodes, use and
-capacities are those of the default partition, and requests for others are left out (``NotModelled`` has their
-names).
+older versions). Nodes, use, capacities and requests are those of one ``label`` ("": of no label, the default
+partition), as YARN schedules each on its own. Resources beside memory and vcores are not modelled: requests
+for them are left out (``NotModelled`` has their names).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, LeftAlone, MasterUnreachable
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.tags import deadline_tag_ms, tags_in
-from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, at_most, fits, minus, plus, times
 
 ANYWHERE = "*"
 AM_PRIORITY, FAILED_MAP, REDUCE, MAPS = 0, 5, 10, (19, 20)
@@ -73,20 +73,20 @@ def queue_tree(root_queue: yarn.QueueInfo) -> QueueTree:
     return QueueTree(leaves, parents)
 
 
-def queue_views(root_queue: yarn.QueueInfo, total: Resources) -> tuple[QueueView, ...]:
-    """Return the leaf queues by path; ``total`` (live nodes without a label) turns shares into vectors."""
+def queue_views(root_queue: yarn.QueueInfo, total: Resources, label: str = "") -> tuple[QueueView, ...]:
+    """Return the leaf queues by path; ``total`` (live nodes with the label) turns shares into vectors."""
     return tuple(
-        sorted((queue_view(leaf, total) for leaf in leaves(root_queue)), key=lambda view: view.queue)
+        sorted((queue_view(leaf, total, label) for leaf in leaves(root_queue)), key=lambda view: view.queue)
     )
 
 
-def queue_view(leaf: Leaf, total: Resources) -> QueueView:
-    """Return one leaf queue in the default partition. Its user limit is guarantee x factor (-1: none).
+def queue_view(leaf: Leaf, total: Resources, label: str = "") -> QueueView:
+    """Return one leaf queue. Its user limit is guarantee x factor (-1: none).
 
     The softer share by minimum-user-limit-percent changes with the active users and is left out.
     """
     queue = leaf.queue
-    guaranteed, maximum = _shares(queue, total)
+    guaranteed, maximum = _shares(queue, total, label)
     limit: Resources | None = None
     if queue.user_limit_factor >= 0:
         limit = Resources(*(int(part * queue.user_limit_factor) for part in guaranteed))
@@ -96,7 +96,7 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
         queue=leaf.path,
         guaranteed=guaranteed,
         maximum=maximum,
-        used=queue.used.resources,
+        used=queue.used_of(label),
         priority=queue.priority,
         user_limit=limit,
         am_limit=queue.am_limit.resources if queue.am_limit is not None else None,
@@ -105,7 +105,11 @@ def queue_view(leaf: Leaf, total: Resources) -> QueueView:
 
 
 def parent_views(
-    root_queue: yarn.QueueInfo, total: Resources, nodes: Iterable[yarn.NodeRow], even: bool = True
+    root_queue: yarn.QueueInfo,
+    total: Resources,
+    nodes: Iterable[yarn.NodeRow],
+    even: bool = True,
+    label: str = "",
 ) -> tuple[ParentView, ...]:
     """Return the parents with leaves below them, by path; none for a flat tree (see ``Snapshot``).
 
@@ -115,14 +119,14 @@ def parent_views(
     one after the other, so root's use is taken from the nodes: what is not free, and what is reserved.
     """
     found: dict[str, ParentView] = {}
-    _sum_up(root_queue, root_queue.name, total, found)
+    _sum_up(root_queue, root_queue.name, total, found, label)
     root = found.get(root_queue.name)
     plain = root is None or (
         even and root.order == "utilization" and root.reserved == NOTHING and not root.fair
     )
     if root is None or (plain and len(found) == 1):
         return ()
-    rows = [node.free for node in default_partition(nodes) if node.state == "RUNNING"]
+    rows = [node.free for node in partition_of(nodes, label) if node.state == "RUNNING"]
     free = Resources(sum([row[0] for row in rows]), sum([row[1] for row in rows]))
     found[root.queue] = msgspec.structs.replace(
         root, guaranteed=total, maximum=total, used=plus(minus(total, free), root.reserved)
@@ -131,19 +135,19 @@ def parent_views(
 
 
 def _sum_up(
-    queue: yarn.QueueInfo, path: str, total: Resources, found: dict[str, ParentView]
+    queue: yarn.QueueInfo, path: str, total: Resources, found: dict[str, ParentView], label: str
 ) -> tuple[Resources, Resources] | None:
     """Note the parents at and below a queue; return what it uses and has reserved, None without a leaf."""
     if is_leaf(queue):
-        return queue.used.resources, queue.reserved
-    rows = [_sum_up(child, f"{path}.{child.name}", total, found) for child in queue.children]
+        return queue.used_of(label), queue.reserved_of(label)
+    rows = [_sum_up(child, f"{path}.{child.name}", total, found, label) for child in queue.children]
     sums = [row for row in rows if row is not None]
     if not sums:
         return None
     used = reserved = NOTHING
     for of_used, of_reserved in sums:
         used, reserved = plus(used, of_used), plus(reserved, of_reserved)
-    guaranteed, maximum = _shares(queue, total)
+    guaranteed, maximum = _shares(queue, total, label)
     by_priority = queue.ordering_policy == "priority-utilization"
     children = sorted((f"{path}.{child.name}", child.priority) for child in queue.children)
     found[path] = ParentView(
@@ -195,49 +199,49 @@ def _weighted(view: QueueView, factor: float) -> Resources | None:
     """Return the highest limit of a user with a weight; None: there is none (a factor of -1)."""
     if factor < 0:
         return None
-    return Resources(
-        *(min(int(part * factor), most) for part, most in zip(view.guaranteed, view.maximum, strict=True))
-    )
+    return at_most(Resources(*(int(part * factor) for part in view.guaranteed)), view.maximum)
+
+
+LabelledRequests = Mapping[str, tuple[ContainerRequest, ...]]
+"""The pending requests of an application, by node label ("": none); none of them is empty."""
 
 
 class Requested(NamedTuple):
     """The demand of an application, and its requests that are not modelled (None: all are)."""
 
-    asks: tuple[ContainerRequest, ...]
+    asks: LabelledRequests
     left_out: NotModelled | None
 
 
 def requested(application: yarn.AppInfo, queue_label: str = "") -> Requested:
     """Return an application's demand; ``queue_label``: the queue's default label."""
-    label = label_of(application, queue_label)
-    return Requested(asks(application.requests, label), left_out(application.requests, label))
+    rows = _unmet(application.requests)
+    others = [name for row in rows for name in row.size.others]
+    return Requested(asks(rows, label_of(application, queue_label)), not_modelled((), others))
 
 
-def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> tuple[ContainerRequest, ...]:
-    """Return the demand: the pending ``*`` rows (others repeat the same containers), by priority and size."""
-    found: dict[tuple[int, Resources], int] = {}
+def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> LabelledRequests:
+    """Return the demand: the pending ``*`` rows (others repeat the same containers), by priority and size.
+
+    ``label``: that of requests that name none.
+    """
+    found: dict[str, dict[tuple[int, Resources], int]] = {}
     for row in _unmet(requests):
-        if not _label(row, label) and not row.size.others:
+        if not row.size.others:
+            own = yarn.label_in(row.label)
+            counts = found.setdefault(label if own is None else own, {})
             key = (row.priority, row.size.resources)
-            found[key] = found.get(key, 0) + row.count
-    return tuple(ContainerRequest(priority, size, count) for (priority, size), count in sorted(found.items()))
-
-
-def left_out(requests: Iterable[yarn.ResourceRequest], label: str = "") -> NotModelled | None:
-    """Return the requests that :func:`asks` skips."""
-    rows = _unmet(requests)
-    return not_modelled(
-        [_label(row, label) for row in rows], [name for row in rows for name in row.size.others]
-    )
+            counts[key] = counts.get(key, 0) + row.count
+    return {
+        name: tuple(
+            ContainerRequest(priority, size, count) for (priority, size), count in sorted(counts.items())
+        )
+        for name, counts in found.items()
+    }
 
 
 def _unmet(requests: Iterable[yarn.ResourceRequest]) -> list[yarn.ResourceRequest]:
     return [row for row in requests if row.location == ANYWHERE and row.count > 0]
-
-
-def _label(request: yarn.ResourceRequest, otherwise: str) -> str:
-    label = yarn.label_in(request.label)
-    return otherwise if label is None else label
 
 
 def label_of(application: yarn.AppInfo, queue_label: str = "") -> str:
@@ -275,26 +279,37 @@ def merged(left: NotModelled | None, right: NotModelled | None) -> NotModelled |
     return not_modelled((*left.labels, *right.labels), (*left.resources, *right.resources))
 
 
-def pending(application: yarn.AppInfo) -> Resources:
-    """Return the pending sum of the default partition: from ``uses`` if given, else from the asks."""
+class PendingSum(NamedTuple):
+    """The pending sum of an application without a label, and by label (only those that are not 0)."""
+
+    memory_mib: int
+    vcores: int
+    labelled: tuple[tuple[str, Resources], ...] = ()
+
+
+def pending(application: yarn.AppInfo) -> PendingSum:
+    """Return the pending sums: from ``uses`` if given, else from the asks."""
+    sums: dict[str, Resources] = {}
     if application.uses is not None:
-        return application.uses.default.pending.resources
-    total = NOTHING
-    for ask in asks(application.requests, label_of(application)):
-        total = plus(total, times(ask.size, ask.count))
-    return total
+        sums = {row.partition: row.pending.resources for row in application.uses.partitions}
+    else:
+        for label, requests in asks(application.requests, label_of(application)).items():
+            for ask in requests:
+                sums[label] = plus(sums.get(label, NOTHING), times(ask.size, ask.count))
+    labelled = sorted((label, sum_) for label, sum_ in sums.items() if label and sum_ > NOTHING)
+    return PendingSum(*sums.get("", NOTHING), tuple(labelled))
 
 
 def pending_elsewhere(application: yarn.AppInfo) -> NotModelled | None:
-    """Return the pending sums that are not modelled (labels, other resources); None: all are."""
-    if application.uses is None:
-        return None
-    labels = [row.partition for row in application.uses.labelled if row.pending.resources > NOTHING]
-    return not_modelled(labels, application.uses.default.pending.others)
+    """Return the resources of the pending sums that are not modelled; None: all are."""
+    rows = () if application.uses is None else application.uses.partitions
+    return not_modelled((), [name for row in rows for name in row.pending.others])
 
 
-def used(application: yarn.AppInfo) -> Resources:
-    """Return an application's usage in the default partition; its flat fields are sums over all."""
+def used(application: yarn.AppInfo, label: str = "") -> Resources:
+    """Return an application's usage of the nodes with a label; its flat fields are sums over all."""
+    if label:
+        return NOTHING if application.uses is None else application.uses.of(label).used.resources
     total = Resources(max(0, application.allocated_mib), max(0, application.allocated_vcores))
     for row in application.uses.labelled if application.uses is not None else ():
         total = minus(total, row.used.resources)
@@ -372,17 +387,19 @@ def kind_of(container: yarn.ContainerRow) -> TaskKind | None:
     return "map" if container.priority in (FAILED_MAP, *MAPS) else None
 
 
-def default_partition(nodes: Iterable[yarn.NodeRow]) -> tuple[yarn.NodeRow, ...]:
-    """Return the nodes without a label."""
-    return tuple(node for node in nodes if not node.partition)
+def partition_of(nodes: Iterable[yarn.NodeRow], label: str = "") -> tuple[yarn.NodeRow, ...]:
+    """Return the nodes with a label; "": those without one."""
+    return tuple(node for node in nodes if node.partition == label)
 
 
-def cluster_room(nodes: Iterable[yarn.NodeRow]) -> tuple[Resources, Resources, Mapping[str, Resources]]:
-    """Return the total over nodes without a label, the largest node, and the free capacity by node.
+def cluster_room(
+    nodes: Iterable[yarn.NodeRow], label: str = ""
+) -> tuple[Resources, Resources, Mapping[str, Resources]]:
+    """Return the total over the nodes with a label, the largest node, and the free capacity by node.
 
     A node that is being decommissioned counts in the total (its containers run) but has no free capacity.
     """
-    nodes = default_partition(nodes)
+    nodes = partition_of(nodes, label)
     sizes = [node.total for node in nodes]
     total = Resources(sum([size[0] for size in sizes]), sum([size[1] for size in sizes]))
     largest = max(sizes, default=NOTHING)
@@ -399,8 +416,10 @@ def names_hosts(application: yarn.AppInfo) -> bool:
     )
 
 
-def reserved(application: yarn.AppInfo) -> Resources:
-    """Return what is reserved for an application in the default partition; its flat fields are sums."""
+def reserved(application: yarn.AppInfo, label: str = "") -> Resources:
+    """Return what is reserved for an application on nodes with a label; its flat fields are sums."""
+    if label:
+        return NOTHING if application.uses is None else application.uses.of(label).reserved.resources
     total = Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
     for row in application.uses.labelled if application.uses is not None else ():
         total = minus(total, row.reserved.resources)
@@ -413,9 +432,14 @@ def _walk(queue: yarn.QueueInfo, path: str) -> Iterator[tuple[str, yarn.QueueInf
         yield from _walk(child, f"{path}.{child.name}")
 
 
-def _shares(queue: yarn.QueueInfo, total: Resources) -> tuple[Resources, Resources]:
-    """Return what a queue is guaranteed, and its maximum, in the default partition."""
-    share = queue.default_share or yarn.PartitionShare()
+def _shares(queue: yarn.QueueInfo, total: Resources, label: str) -> tuple[Resources, Resources]:
+    """Return what a queue is guaranteed, and its maximum, of the nodes with a label."""
+    share = queue.share_of(label) or yarn.PartitionShare()
+    if label:
+        return (
+            _vector(share.guaranteed, None, share.guaranteed_percent, total),
+            _vector(share.maximum, None, share.maximum_percent, total),
+        )
     return (
         _vector(share.guaranteed, queue.guaranteed, queue.guaranteed_percent, total),
         _vector(share.maximum, queue.maximum, queue.maximum_percent, total),
@@ -425,7 +449,7 @@ def _shares(queue: yarn.QueueInfo, total: Resources) -> tuple[Resources, Resourc
 def _vector(
     of_partition: yarn.Vector | None, vector: yarn.Vector | None, percent: float, total: Resources
 ) -> Resources:
-    """Return the default partition's vector, 0 included; else the given one, or the share of the cluster."""
+    """Return the partition's vector, 0 included; else the given one, or the share of the nodes."""
     if of_partition is not None:
         return of_partition.resources
     if vector is not None and vector.memory_mib > 0:

@@ -111,10 +111,9 @@ class Uses(msgspec.Struct, frozen=True, gc=False):
         """The demand that is not yet granted, over all partitions."""
         return _sum(tuple(row.pending for row in self.partitions))
 
-    @property
-    def default(self) -> PartitionUse:
-        """The default partition's row; one of nothing if there is none."""
-        return next((row for row in self.partitions if not row.partition), _NO_USE)
+    def of(self, label: str) -> PartitionUse:
+        """Return the row of the nodes with a label ("": none); one of nothing if there is none."""
+        return next((row for row in self.partitions if row.partition == label), _NO_USE)
 
     @property
     def labelled(self) -> tuple[PartitionUse, ...]:
@@ -292,6 +291,13 @@ class NodeRow(msgspec.Struct, frozen=True):
         return Resources(self.used_mib + self.available_mib, self.used_vcores + self.available_vcores)
 
 
+class NodeLabel(msgspec.Struct, frozen=True):
+    """GET /get-node-labels. Requests without a label may use idle nodes of one that is not exclusive."""
+
+    name: str
+    is_exclusive: bool = field(name="exclusivity", default=True)
+
+
 class QueueUser(msgspec.Struct, frozen=True):
     """One row of a leaf queue's users. ``is_active``: it has pending requests (older versions: not shown).
 
@@ -321,6 +327,7 @@ class PartitionShare(msgspec.Struct, frozen=True):
     """A row of queueCapacitiesByPartition: a queue's part of labelled nodes in percent; vectors or None."""
 
     partition: str = field(name="partitionName", default="")
+    guaranteed_percent: float = field(name="absoluteCapacity", default=0.0)
     maximum_percent: float = field(name="absoluteMaxCapacity", default=0.0)
     guaranteed: Vector | None = field(name="effectiveMinResource", default=None)
     maximum: Vector | None = field(name="effectiveMaxResource", default=None)
@@ -438,16 +445,20 @@ class QueueInfo(msgspec.Struct, frozen=True):
         """How many applications of a leaf wait because of max-parallel-apps (facts, section 5)."""
         return max(0, self.applications - self.applications_active - self.applications_pending)
 
-    @property
-    def reserved(self) -> Resources:
-        """What is reserved for its applications in the default partition, which is in ``used``."""
-        return self.uses.default.reserved.resources if self.uses is not None else NOTHING
+    def used_of(self, label: str) -> Resources:
+        """Return what its applications use of the nodes with a label ("": none), reserved included."""
+        if not label:
+            return self.used.resources
+        return self.uses.of(label).used.resources if self.uses is not None else NOTHING
 
-    @property
-    def default_share(self) -> PartitionShare | None:
-        """The queue's row of the default partition; None if that is not shown."""
+    def reserved_of(self, label: str) -> Resources:
+        """Return what is reserved for its applications there."""
+        return self.uses.of(label).reserved.resources if self.uses is not None else NOTHING
+
+    def share_of(self, label: str) -> PartitionShare | None:
+        """Return the queue's row of the nodes with a label ("": none); None if that is not shown."""
         rows = self.shares.rows if self.shares is not None else ()
-        return next((row for row in rows if not row.partition), None)
+        return next((row for row in rows if row.partition == label), None)
 
 
 class UserInfo(msgspec.Struct, frozen=True):
@@ -549,6 +560,7 @@ ENDED_APPLICATION = OneDecoder(EndedApplication, "app")
 APP_ATTEMPTS = ListDecoder(AppAttempt, "appAttempts", "appAttempt")
 CONTAINERS = ListDecoder(ContainerRow, "containers", "container")
 NODES = ListDecoder(NodeRow, "nodes", "node")
+NODE_LABELS = ListDecoder(NodeLabel, "nodeLabelsInfo", "nodeLabelInfo")
 CALLER = OneDecoder(UserInfo, "clusterUserInfo")
 APPLICATION_STATE = OneDecoder(StateAnswer, "appstate")
 APPLICATION_PRIORITY = OneDecoder(PriorityAnswer, "applicationpriority")

@@ -26,7 +26,7 @@ from yarnctl.journal.explaining.story import (
     Tally,
     named,
 )
-from yarnctl.journal.rendering import containers, instant, text
+from yarnctl.journal.rendering import containers, instant, on_label, text
 
 NOT_SENT = "not sent"
 NUMBER_DIGITS_MAX = 16
@@ -228,7 +228,7 @@ def _decision_in_words(record: records.Decision, settings: Settings) -> list[str
     queue = "" if record.names else f" in queue {trigger.queue}"
     lines = [
         f"{instant(record.at_ms)} for {requester}{queue}: {containers(trigger.shortfall)} short"
-        f" ({text(trigger.why)}), {orders} chosen, {record.unmet} unmet"
+        f" ({text(trigger.why)}{on_label(trigger.label)}), {orders} chosen, {record.unmet} unmet"
     ]
     if not orders:  # otherwise each order lists those not chosen
         for job in record.refused_jobs:

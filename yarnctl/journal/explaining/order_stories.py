@@ -21,7 +21,7 @@ from yarnctl.deciding.reasons.rooting import code
 from yarnctl.deciding.records import ApplicationName, Record
 from yarnctl.deciding.settings import Settings
 from yarnctl.journal.explaining.story import CameBackStory, OrderStory, SavedLostStory, Sent, named
-from yarnctl.journal.rendering import instant, said, text
+from yarnctl.journal.rendering import instant, on_label, said, text
 
 
 class OrderStories:
@@ -120,7 +120,7 @@ class OrderStories:
                 requester=requester,
                 first_requester=requester,
                 names=_those_of(record.names, requester, pick.application),
-                trigger=text(record.trigger.why),
+                trigger=text(record.trigger.why) + on_label(record.trigger.label),
                 shortfall=record.trigger.shortfall,
                 victim=pick.application,
                 attempt=view.attempt,

@@ -29,7 +29,7 @@ from yarnctl.deciding.records import Refusal, Trigger
 from yarnctl.deciding.releaser import REASONS
 from yarnctl.journal.explaining.explain import Explanation, in_words, reader_of
 from yarnctl.journal.explaining.story import OrderStory
-from yarnctl.journal.rendering import containers, said, text
+from yarnctl.journal.rendering import containers, on_label, said, text
 from yarnctl.service.answers.from_view import (
     application_of,
     counted,
@@ -49,7 +49,7 @@ def summary(decided: Decided) -> DecisionSummary:
         record,
         id=record.number,
         at_ms=record.at_ms,
-        why=text(trigger.why),
+        why=text(trigger.why) + on_label(trigger.label),
         reason=reason(trigger.why),
         shortfall=trigger.shortfall,
         chosen=len(record.picks),
@@ -83,7 +83,7 @@ def refusal(refused: Refusal) -> RefusalOut:
     """Return a trigger without a decision."""
     return RefusalOut(
         at_ms=refused.at_ms,
-        why=text(refused.why),
+        why=text(refused.why) + on_label(refused.trigger.label),
         reason=reason(refused.why),
         trigger=trigger(refused.trigger),
         refused_jobs=[_refused(each) for each in refused.refused_jobs],
@@ -99,7 +99,7 @@ def trigger(trigger: Trigger) -> TriggerOut:
         trigger,
         requests=requests,
         shortfall=trigger.shortfall,
-        why=text(trigger.why),
+        why=text(trigger.why) + on_label(trigger.label),
         reason=reason(trigger.why),
     )
 
@@ -177,7 +177,7 @@ def _now(application: ApplicationView, view: View) -> str:
         waiting = view.waiting.get(application.application)
         return f"now: {held}{waits}" + (f"; {sentence(waiting)}" if waiting is not None else "")
     if left_out is not None:
-        waits += f"; {text(left_out)}; no container is freed for these requests"
+        waits += f"; {text(left_out)}"
     may = "can be suspended" if application.runner else f"cannot be suspended: {said(application.why_not)}"
     return f"now: {held}{waits}; {may}"
 
