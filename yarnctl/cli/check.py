@@ -32,6 +32,7 @@ from yarnctl.command_line import output_option, print_json, terminal_columns
 if TYPE_CHECKING:
     from yarnctl.attach.check.next_steps import NextSteps
     from yarnctl.attach.check.preflight import Finding
+    from yarnctl.attach.connection.connection import YarnPreemption
 
 INDENT = 9  # The column where a finding's text begins
 WIDTH_MIN = 40  # The least width of a line in characters, even in a narrower terminal
@@ -42,6 +43,13 @@ WIDTH_MIN = 40  # The least width of a line in characters, even in a narrower te
 @queue_options
 @click.option("--allow-priority", is_flag=True, help="Check for yarnctl run --allow-priority.")
 @click.option("--admission", metavar="ALLOCATOR", help="Check for yarnctl run --admission ALLOCATOR.")
+@click.option(
+    "--yarn-preemption",
+    type=click.Choice(("switch", "beside", "off")),
+    default="off",
+    show_default=True,
+    help="Check for yarnctl run --yarn-preemption.",
+)
 @folder_options
 @click.option("--spark", is_flag=True, help="Check also what decommissioning Spark executors needs.")
 @click.option(
@@ -55,6 +63,7 @@ def command(
     queues: QueueOptions,
     allow_priority: bool,
     admission: str | None,
+    yarn_preemption: YarnPreemption,
     folders: FolderOptions,
     spark: bool,
     spark_fallback: str | None,
@@ -78,6 +87,7 @@ def command(
         preemptable_queues=preemptable,
         allow_priority=allow_priority,
         admission=admission,
+        yarn_preemption=yarn_preemption,
         requests_root=requests_root,
         store_root=store_root,
         spark=spark or spark_fallback is not None,

@@ -12,6 +12,7 @@ from yarnctl.attach.check.hdfs_rules import above
 from yarnctl.attach.check.preflight import Facts, TriedAddress
 from yarnctl.attach.connection.connection import name_nodes_in
 from yarnctl.attach.connection.web_proxy import find_proxy
+from yarnctl.attach.eligibility.permission import POLICY
 from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.frameworks.flink.rest import KIND as FLINK
@@ -45,6 +46,7 @@ def gather(cluster: ClusterAddress, facts: Facts, clock_ms: Callable[[], int]) -
     seen["caller"] = _try(why, "caller", manager.whoami)
     seen["configuration"] = _try(why, "configuration", manager.configuration)
     seen["scheduler"] = _try(why, "scheduler", manager.scheduler_configuration)
+    seen["policy_runs"] = _try(why, "policy_runs", lambda: _policy_runs(to))
     seen["counted"] = _try(why, "counted", manager.counted_resources)
     try:
         seen["root"] = manager.root_queue()
@@ -79,6 +81,14 @@ def _identified(manager: ResourceManager, transport: Transport) -> yarn.ClusterI
         remedy = "set --rm to the host and port of yarn.resourcemanager.webapp.address (default port 8088)"
         problem = "this server answers, but it is not a ResourceManager"
         raise BadInput(transport.pinned or transport.addresses[0], problem, remedy) from None
+
+
+def _policy_runs(transport: Transport) -> bool:
+    """Return whether YARN's own preemption has its thread: the fields of queues show its settings only."""
+    answer = transport.fetch("/stacks", accept="*/*")
+    if answer.status != 200:
+        raise Unreachable(f"{answer.url}: HTTP {answer.status}, so the threads are not shown")
+    return f"SchedulingMonitor ({POLICY})".encode() in answer.body
 
 
 def _proxy(

@@ -1,7 +1,6 @@
-"""Preflight rules about the scheduler: queues, shares, limits, how it counts, and its own preemption.
+"""Preflight rules about the scheduler: queues, shares, limits, and how it counts.
 
-``yarnctl check`` prints a rule's docstring as the reason why it matters. The rules about YARN's own
-preemption report what ``eligibility.permission`` enforces: no order is sent where YARN may preempt, too.
+``yarnctl check`` prints a rule's docstring as the reason why it matters.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from yarnctl.attach.check.preflight import (
     Unseen,
     fail,
     hadoop_version,
-    is_true,
     keys_fix,
     leaf_queues,
     number_of,
@@ -29,7 +27,6 @@ from yarnctl.attach.check.preflight import (
     warn,
 )
 from yarnctl.attach.check.queue_shares import ShareTree, share_plan
-from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
 from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
 from yarnctl.hadoop.wire.views import Leaf, leaves, shown_name
 from yarnctl.hadoop.wire.yarn import MODELLED, QueueInfo, label_in
@@ -453,39 +450,3 @@ def minimum_allocation(facts: Facts) -> CheckResult:
     if least > 1024:
         return warn(f"{key} is {least:g} MiB", f"set {key}=1024 or less (yarn-site.xml)")
     return ok(f"{key} is {least:g} MiB")
-
-
-def _is_on(facts: Facts) -> bool:
-    policies = facts.setting(POLICIES) or POLICY
-    return is_true(facts.setting(MONITOR)) and POLICY in policies and not is_true(facts.setting(OBSERVE_ONLY))
-
-
-def own_preemption(facts: Facts) -> CheckResult:
-    """YARN's own preemption kills tasks. The daemon sends no orders while it is on."""
-    require_configuration(facts)
-    if not _is_on(facts):
-        return ok("off")
-    paths = [
-        leaf.path
-        for leaf in leaf_queues(facts, facts.preemptable_queues)
-        if leaf.queue.preemption_disabled is not True
-    ]
-    if paths:
-        keys = keys_fix({f"{path}.disable_preemption": "true" for path in paths})
-        return fail(f"on for {', '.join(paths)}", f"{keys}; or set {MONITOR}=false (yarn-site.xml)")
-    return ok("on, but disabled for the preemptable queues")
-
-
-def intra_queue_preemption(facts: Facts) -> CheckResult:
-    """YARN can also kill tasks within a queue, for users and priorities. Those tasks lose their work."""
-    require_configuration(facts)
-    if not _is_on(facts) or not is_true(facts.setting(INTRA_QUEUE)):
-        return ok("off")
-    found = leaf_queues(
-        facts, facts.preemptable_queues if facts.mode == "queues" else facts.preempting_queues
-    )
-    paths = [leaf.path for leaf in found if leaf.queue.intra_queue_preemption_disabled is not True]
-    if paths:
-        keys = keys_fix({f"{path}.intra-queue-preemption.disable_preemption": "true" for path in paths})
-        return fail(f"on within {', '.join(paths)}", f"{keys}; or set {INTRA_QUEUE}=false (yarn-site.xml)")
-    return ok("on, but disabled within the preemptable queues")
