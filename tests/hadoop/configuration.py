@@ -163,6 +163,8 @@ def _hdfs(folder: Path, ports: Ports) -> dict[str, str]:
 def _yarn(shape: Shape, ports: Ports, classpath: str) -> dict[str, str]:
     scheduler, tracker, admin = free_ports(3)
     return {
+        # As most tests run the daemon without --yarn-preemption switch, on a store that is a file.
+        "yarn.resourcemanager.scheduler.monitor.enable": "false",
         "yarn.resourcemanager.hostname": "127.0.0.1",
         "yarn.resourcemanager.address": f"127.0.0.1:{ports.resource_manager}",
         "yarn.resourcemanager.webapp.address": f"127.0.0.1:{ports.resource_manager_http}",

@@ -17,11 +17,19 @@ from tests.hadoop.launcher import Cluster
 from tests.hadoop.needing import need_hadoop
 
 VERSION = "3.4.2"
-MUTABLE = {"yarn-site": {"yarn.scheduler.configuration.store.class": "memory"}}
+MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
+MUTABLE = {"yarn.scheduler.configuration.store.class": "memory"}
 """With it the ResourceManager shows the keys of capacity-scheduler.xml."""
 
 WORDS = {
-    "dual-queue": ("--preempting", "production", "--preemptable", "research"),
+    "dual-queue": (
+        "--preempting",
+        "production",
+        "--preemptable",
+        "research",
+        "--yarn-preemption",
+        "switch",
+    ),
     "deadline": ("--mode", "deadlines", "--preempting", "default", "--allow-priority"),
 }
 
@@ -29,7 +37,8 @@ WORDS = {
 @pytest.fixture(scope="module", params=list(WORDS))
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     need_hadoop(VERSION)
-    shape = Shape(VERSION, request.param, nodes=1, overrides=MUTABLE)
+    site = {**MUTABLE, MONITOR: "true" if request.param == "dual-queue" else "false"}
+    shape = Shape(VERSION, request.param, nodes=1, overrides={"yarn-site": site})
     with Cluster(shape, tmp_path_factory.mktemp(request.param)) as running:
         yield running
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from tests.unit.hadoop.replaying import Replay, Reply, closed_port, routes
+from yarnctl.attach.check.preemption_rules import WAITS
 from yarnctl.attach.check.preflight import Facts, TriedAddress
 from yarnctl.attach.check.rules import BY_DEADLINE, RULES, WITHOUT_SCHEDULER, judge
 from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY
@@ -384,6 +386,49 @@ def test_own_preemption_fails_only_for_victims_that_it_may_touch() -> None:
     assert RULES["own-preemption"](but(configuration=on)).severity == "ok"
     open_queue = (PRODUCTION, leaf("research", 5, 40, preemption_disabled=False))
     assert RULES["own-preemption"](but(configuration=on, leaves=open_queue)).severity == "fail"
+
+
+SWITCHABLE = {"configuration": {**CONF, MONITOR: "true"}, "yarn_preemption": "switch", "policy_runs": True}
+OPEN_QUEUE = (PRODUCTION, leaf("research", 5, 40, preemption_disabled=False))
+SWITCHED = (
+    StoredRecord(
+        "changes-1", 1, "one", 1, ChangeRecord((Change("preemption", "root.research", "", "true"),))
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "severity", "words"),
+    [
+        ({"leaves": OPEN_QUEUE}, "ok", "yarnctl switches it off for root.research while it acts"),
+        ({"lowered": SWITCHED}, "ok", "yarnctl switches it off for root.research while it acts"),
+        ({"lowered": ()}, "warn", "no net: its owner excludes root.research from YARN's preemption"),
+        ({"leaves": OPEN_QUEUE, "policy_runs": False}, "warn", "no thread of the policy"),
+        ({"leaves": OPEN_QUEUE, "policy_runs": None}, "ok", "the cluster does not show it"),
+        ({"configuration": CONF}, "warn", f"no net: {MONITOR} is not true"),
+        ({"leaves": OPEN_QUEUE, "scheduler": None}, "fail", "cannot be switched"),
+        ({"leaves": OPEN_QUEUE, "yarn_preemption": "beside"}, "warn", "max_wait_before_kill 15 s"),
+        ({"leaves": OPEN_QUEUE, "yarn_preemption": "off"}, "fail", "on for root.research"),
+    ],
+)
+def test_own_preemption_names_a_missing_net_and_each_way_to_live_with_it(
+    more: dict[str, Any], severity: str, words: str
+) -> None:
+    found = RULES["own-preemption"](but(**{**SWITCHABLE, **more}))
+    assert (found.severity, words in str(found.observed)) == (severity, True), found
+    if severity == "fail":
+        assert "set yarn.scheduler.capacity.root.research.disable_preemption" in found.fix
+
+
+def test_long_waits_beside_yarns_preemption_are_ok_and_name_their_cost() -> None:
+    waits = {f"{WAITS}monitoring_interval": "15000", f"{WAITS}max_wait_before_kill": "45000"}
+    on = {**CONF, MONITOR: "true"}
+    short = RULES["own-preemption"](but(configuration=on, leaves=OPEN_QUEUE, yarn_preemption="beside"))
+    assert all(f"{key}={value}" in short.fix for key, value in waits.items())
+    long = RULES["own-preemption"](
+        but(configuration={**on, **waits}, leaves=OPEN_QUEUE, yarn_preemption="beside")
+    )
+    assert (long.severity, "production then waits about 130 s" in str(long.observed)) == ("ok", True)
 
 
 def test_preemption_within_a_queue_fails_only_where_it_may_touch_victims() -> None:

@@ -95,7 +95,11 @@ def test_priorities_count_in_the_deadline_set_up():
     assert int(site["yarn.cluster.max-application-priority"][0]) > 0
 
 
-@pytest.mark.parametrize("folder", ["dual-queue", "deadline"])
-def test_yarns_own_preemption_is_off(folder):
-    site = properties(FOLDER / folder / "yarn-site.xml")
-    assert site["yarn.resourcemanager.scheduler.monitor.enable"][0] == "false"
+def test_yarns_own_preemption_is_the_net_of_two_queues_and_off_for_deadlines():
+    monitors = [
+        properties(FOLDER / folder / "yarn-site.xml")["yarn.resourcemanager.scheduler.monitor.enable"][0]
+        for folder in ("dual-queue", "deadline")
+    ]
+    assert monitors == ["true", "false"]
+    keys = properties(FOLDER / "dual-queue/capacity-scheduler.xml")
+    assert [name for name in keys if name.endswith("disable_preemption")] == []

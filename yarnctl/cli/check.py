@@ -33,6 +33,7 @@ from yarnctl.command_line import output_option, print_json, terminal_columns
 if TYPE_CHECKING:
     from yarnctl.attach.check.next_steps import NextSteps
     from yarnctl.attach.check.preflight import Finding
+    from yarnctl.attach.connection.connection import YarnPreemption
 
 INDENT = 9  # The column where a finding's text begins
 WIDTH_MIN = 40  # The least width of a line in characters, even in a narrower terminal
@@ -48,6 +49,13 @@ WIDTH_MIN = 40  # The least width of a line in characters, even in a narrower te
     type=click.Path(path_type=Path, dir_okay=False),
     help="Check the file of yarnctl run --budgets.",
 )
+@click.option(
+    "--yarn-preemption",
+    type=click.Choice(("switch", "beside", "off")),
+    default="off",
+    show_default=True,
+    help="Check for yarnctl run --yarn-preemption.",
+)
 @folder_options
 @click.option("--spark", is_flag=True, help="Check also what decommissioning Spark executors needs.")
 @click.option(
@@ -62,6 +70,7 @@ def command(
     allow_priority: bool,
     admission: str | None,
     budgets: Path | None,
+    yarn_preemption: YarnPreemption,
     folders: FolderOptions,
     spark: bool,
     spark_fallback: str | None,
@@ -89,6 +98,7 @@ def command(
         admission=admission,
         budget_queues=None if site is None else site.queues,
         queues_left_alone=() if site is None else site.queues_left_alone,
+        yarn_preemption=yarn_preemption,
         requests_root=requests_root,
         store_root=store_root,
         spark=spark or spark_fallback is not None,

@@ -14,6 +14,7 @@ from yarnctl.attach.check.preflight import Facts, TriedAddress
 from yarnctl.attach.check.scheduler_rules import pending_leaves
 from yarnctl.attach.connection.connection import name_nodes_in, refuse_discovery
 from yarnctl.attach.connection.web_proxy import find_proxy
+from yarnctl.attach.eligibility.permission import POLICY
 from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.frameworks.flink.rest import KIND as FLINK
@@ -52,6 +53,7 @@ def gather(cluster: ClusterAddress, facts: Facts, clock_ms: Callable[[], int]) -
     seen["caller"] = _try(why, "caller", manager.whoami)
     seen["configuration"] = _try(why, "configuration", manager.configuration)
     seen["scheduler"] = _try(why, "scheduler", manager.scheduler_configuration)
+    seen["policy_runs"] = _try(why, "policy_runs", lambda: _policy_runs(to))
     seen["counted"] = _try(why, "counted", manager.counted_resources)
     try:
         seen["root"] = manager.root_queue()
@@ -106,6 +108,14 @@ def _recorded(manager: ResourceManager, nodes: tuple[yarn.NodeRow, ...]) -> tupl
     time.sleep(RECORDING_S if chosen else 0)
     after = [manager.activities(node) for node in reversed(chosen)]
     return tuple(each for each in after if each.at_ms not in (0, before[each.node]))
+
+
+def _policy_runs(transport: Transport) -> bool:
+    """Return whether YARN's own preemption has its thread: the fields of queues show its settings only."""
+    answer = transport.fetch("/stacks", accept="*/*")
+    if answer.status != 200:
+        raise Unreachable(f"{answer.url}: HTTP {answer.status}, so the threads are not shown")
+    return f"SchedulingMonitor ({POLICY})".encode() in answer.body
 
 
 def _proxy(

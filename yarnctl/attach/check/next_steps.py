@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from yarnctl.attach.check.preflight import CAPACITY, CheckResult, Facts, key_parts, number_of
+from yarnctl.attach.eligibility.permission import policy_is_on
 
 BY_FILE = (
     "edit capacity-scheduler.xml on each ResourceManager, all keys of one fix together, then run"
@@ -74,6 +75,10 @@ def run_options(facts: Facts) -> tuple[str, ...]:
     words += [word for path in research for word in ("--preemptable", path)] if mode == "queues" else []
     words += ["--in-flight-least", str(_in_flight_least(facts))]
     words += ["--eviction", "mix", "--may-lose", MAY_LOSE] if mode == "queues" else []
+    if facts.yarn_preemption == "beside":
+        words += ["--yarn-preemption", "beside"]
+    elif facts.scheduler is not None and policy_is_on(facts.configuration or {}):
+        words += ["--yarn-preemption", "switch"]
     words += ["--allow-priority"] if facts.allow_priority and mode == "deadlines" else []
     return (*words, "--admission", facts.admission) if facts.admission else tuple(words)
 

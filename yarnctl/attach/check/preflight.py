@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from yarnctl.attach.connection.connection import YarnPreemption
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, resolved
 from yarnctl.hadoop.http.gateway import KnoxService
 from yarnctl.hadoop.lock import LOCK_PATH
@@ -61,9 +62,10 @@ class TriedAddress(NamedTuple):
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """The gathered facts. None: not read; ``why`` (by the field's name) has the reason.
 
-    ``allow_priority`` and ``admission`` (None: off) are the options of the daemon that the check is for;
-    ``budget_queues``: the queues in its budgets file (None: no file), ``queues_left_alone`` those that opt
-    out. ``knox``: the gateway's service at the ResourceManager's address.
+    ``allow_priority``, ``admission`` (None: off) and ``yarn_preemption`` are the options of the daemon that
+    the check is for; ``budget_queues``: the queues in its budgets file (None: no file), ``queues_left_alone``
+    those that opt out. ``knox``: the gateway's service at the ResourceManager's address. ``policy_runs``: the
+    ResourceManager has the thread of YARN's own preemption.
     ``root``: the tree of queues. ``other_scheduler``: the class of another scheduler ("": none was seen).
     ``scheduler``: keys of capacity-scheduler.xml where the cluster shows them. ``name_node``: the
     NameNode's /conf. ``clock_ahead_ms``: the cluster's clock minus ours. ``requests`` and ``store``: the
@@ -82,6 +84,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = "queues"
     allow_priority: bool = False
     admission: str | None = None
+    yarn_preemption: YarnPreemption = "off"
     preempting_queues: tuple[str, ...] = ("production",)
     preemptable_queues: tuple[str, ...] = ("research",)
     budget_queues: tuple[str, ...] | None = None
@@ -98,6 +101,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     caller: UserInfo | None = None
     configuration: Mapping[str, str] | None = None
     scheduler: Mapping[str, str] | None = None
+    policy_runs: bool | None = None
     root: QueueInfo | None = None
     other_scheduler: str = ""
     counted: tuple[str, ...] | None = None
@@ -290,10 +294,11 @@ def hadoop_version(facts: Facts) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def require_configuration(facts: Facts) -> None:
-    """Raise NotJudged if the daemon's configuration was not read."""
+def require_configuration(facts: Facts) -> Mapping[str, str]:
+    """Return the daemon's configuration; raises NotJudged if it was not read."""
     if facts.configuration is None:
         raise NotJudged(unknown(not_in_conf(facts)))
+    return facts.configuration
 
 
 def with_every_leaf(facts: Facts) -> Facts:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from yarnctl.attach.check import cluster_rules as cluster
 from yarnctl.attach.check import hdfs_rules as store
+from yarnctl.attach.check import preemption_rules as preemption
 from yarnctl.attach.check import scheduler_rules as scheduler
 from yarnctl.attach.check import spark_rules as spark
 from yarnctl.attach.check.preflight import CheckResult, Facts, Finding, NotJudged, Unseen, unknown
@@ -40,8 +41,8 @@ RULES: dict[str, Rule] = {
     "calculator": scheduler.calculator,
     "locality-delay": scheduler.locality_delay,
     "minimum-allocation": scheduler.minimum_allocation,
-    "own-preemption": scheduler.own_preemption,
-    "intra-queue-preemption": scheduler.intra_queue_preemption,
+    "own-preemption": preemption.own_preemption,
+    "intra-queue-preemption": preemption.intra_queue_preemption,
     "apps-cache": cluster.apps_cache,
     "acls": cluster.acls,
     "speculation": cluster.speculation,

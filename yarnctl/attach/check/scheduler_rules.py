@@ -1,7 +1,6 @@
-"""Preflight rules about the scheduler: queues, shares, limits, how it counts, and its own preemption.
+"""Preflight rules about the scheduler: queues, shares, limits, and how it counts.
 
-``yarnctl check`` prints a rule's docstring as the reason why it matters. The rules about YARN's own
-preemption report what ``eligibility.permission`` enforces: no order is sent where YARN may preempt, too.
+``yarnctl check`` prints a rule's docstring as the reason why it matters.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from yarnctl.attach.check.preflight import (
     Unseen,
     fail,
     hadoop_version,
-    is_true,
     leaf_queues,
     number_of,
     ok,
@@ -31,7 +29,6 @@ from yarnctl.attach.check.preflight import (
 )
 from yarnctl.attach.check.queue_shares import ShareTree, share_plan
 from yarnctl.attach.check.unmodelled import UnmodelledFeature, unmodelled
-from yarnctl.attach.eligibility.permission import INTRA_QUEUE, MONITOR, OBSERVE_ONLY, POLICIES, POLICY
 from yarnctl.deciding.queue_names import NamedQueues, resolved
 from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
 from yarnctl.hadoop.wire.node_activities import YarnWords
@@ -544,41 +541,3 @@ def minimum_allocation(facts: Facts) -> CheckResult:
     if least > 1024:
         return warn(f"{key} is {least:g} MiB", f"set {key}=1024 or less (yarn-site.xml)")
     return ok(f"{key} is {least:g} MiB")
-
-
-def _is_on(facts: Facts) -> bool:
-    policies = facts.setting(POLICIES) or POLICY
-    return is_true(facts.setting(MONITOR)) and POLICY in policies and not is_true(facts.setting(OBSERVE_ONLY))
-
-
-def own_preemption(facts: Facts) -> CheckResult:
-    """YARN's own preemption kills tasks. The daemon sends no orders while it is on."""
-    require_configuration(facts)
-    if not _is_on(facts):
-        return ok("off")
-    paths = [
-        leaf.path
-        for leaf in leaf_queues(facts, facts.preemptable_queues)
-        if leaf.queue.preemption_disabled is not True
-    ]
-    if paths:
-        keys = {f"{path}.disable_preemption": "true" for path in paths}
-        fix = set_keys(facts, keys, f"; or set {MONITOR}=false (yarn-site.xml)")
-        return fail(f"on for {', '.join(paths)}", fix)
-    return ok("on, but disabled for the preemptable queues")
-
-
-def intra_queue_preemption(facts: Facts) -> CheckResult:
-    """YARN can also kill tasks within a queue, for users and priorities. Those tasks lose their work."""
-    require_configuration(facts)
-    if not _is_on(facts) or not is_true(facts.setting(INTRA_QUEUE)):
-        return ok("off")
-    found = leaf_queues(
-        facts, facts.preempting_queues if facts.mode == "deadlines" else facts.preemptable_queues
-    )
-    paths = [leaf.path for leaf in found if leaf.queue.intra_queue_preemption_disabled is not True]
-    if paths:
-        keys = {f"{path}.intra-queue-preemption.disable_preemption": "true" for path in paths}
-        fix = set_keys(facts, keys, f"; or set {INTRA_QUEUE}=false (yarn-site.xml)")
-        return fail(f"on within {', '.join(paths)}", fix)
-    return ok("on, but disabled within the preemptable queues")
