@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from emulator.cluster.entities import ParentConfig
@@ -22,7 +23,10 @@ from tests.unit.scheduler_files import NESTED, write_file
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.guarantees import guarantee_shares
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.preemptor import DemandInput, demand
 from yarnctl.deciding.settings import Settings
 from yarnctl.frameworks.mapreduce.ordering import MapReduce
 from yarnctl.frameworks.mapreduce.rest import KIND
@@ -30,6 +34,7 @@ from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.units import Resources
 
+GUARANTEES = Settings(mode="guarantees", preempting_queues=(), preemptable_queues=())
 PATHS = Settings(preempting_queues=("root.eng.prod",), preemptable_queues=("root.res",))
 
 
@@ -48,20 +53,21 @@ class Nested:
 
         self.background = Background(build)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self, settings: Settings = PATHS) -> Snapshot:
         transport = Transport([self.background.url], limits=PATIENT)
         port = AttachedPort(
             ResourceManager(transport),
             None,
             Attachment(
                 stable_observations=1,
-                preempting_queues=PATHS.preempting_queues,
-                preemptable_queues=PATHS.preemptable_queues,
+                preempting_queues=settings.preempting_queues,
+                preemptable_queues=settings.preemptable_queues,
+                mode=settings.mode,
             ),
             lambda: self.played.wall_ms,
             {KIND: MapReduce(transport)},
         )
-        port.observe(Controller(PATHS).to_observe)
+        port.observe(Controller(settings).to_observe)
         found = port.observe_soon()
         assert found is not None, port.last_problem
         return found
@@ -137,6 +143,37 @@ def test_a_snapshot_of_a_nested_cluster_is_the_schedulers_own_state(nested):
     assert list(seen.reserved.values()) == [Resources(5120, 1)]
     root = next(view for view in seen.parents if view.queue == "root")
     assert (root.reserved, root.used.memory_mib) == (Resources(5120, 1), 23 * 1024)
+
+
+def test_the_queues_that_give_in_a_snapshot_are_those_of_the_schedulers_tree(nested):
+    """Nothing is named: prod asks; res holds more than its guarantee, but has the first claim on mkt's."""
+    played = nested.played
+    nodes = ("n1:1", "n2:1", "n3:1")
+
+    def begin() -> None:
+        for name in nodes:
+            played.node(name, 8)
+        for queue, maps in (("lab", 9), ("res", 11), ("prod", 9)):
+            app = played.submit(queue, mib=1024)
+            for name in nodes:
+                played.beat(name)
+            played.up(app)
+            played.call(app, (20, maps))
+            for _ in range(6):
+                for name in nodes:
+                    played.beat(name)
+            played.call(app)
+
+    nested.background.run(begin)
+    seen = nested.snapshot(GUARANTEES)
+    used = {view.queue: view.used.memory_mib // 1024 for view in seen.queues}
+    assert used == {"root.eng.lab": 10, "root.eng.prod": 2, "root.mkt": 0, "root.res": 12}
+    found = guarantee_shares(seen, (), GUARANTEES)
+    assert found.victims() == ("root.eng.lab",)
+    found_demand = demand(DemandInput(seen, 0, 0), Ledger(), GUARANTEES)
+    assert {wish.application.queue for wish in found_demand.applications} == {"root.eng.prod"}
+    kept = msgspec.structs.replace(GUARANTEES, preemptable_queues=("root.res", "root.mkt"))
+    assert guarantee_shares(seen, (), kept).victims() == ()
 
 
 def test_a_queue_is_changed_as_its_key_is_read(nested):

@@ -500,6 +500,23 @@ def _less_urgent(inputs: DemandInput, requester: ApplicationView, settings: Sett
     }
 
 
+def served_before(
+    snapshot: Snapshot, requester: ApplicationView, now_ms: int, settings: Settings
+) -> str | None:
+    """Return the first application that is less urgent than ``requester`` and yet served before it.
+
+    Only of its queue and with tasks. YARN's order follows the priorities that yarnctl sends, a look later.
+    """
+    asking = urgency(requester, now_ms, settings)
+    ahead = [
+        view
+        for view in snapshot.applications
+        if view.queue == requester.queue and view.containers > 1 and view.rank < requester.rank
+        if less_urgent(urgency(view, now_ms, settings), asking, settings)
+    ]
+    return min(ahead, key=attrgetter("rank", "application")).application if ahead else None
+
+
 def after_picks(
     jobs: Sequence[Candidate], picked: Mapping[str, Sequence[Resources]], total: Resources
 ) -> list[Candidate]:

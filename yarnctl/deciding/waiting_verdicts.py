@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 from yarnctl.deciding.mix import Mixing
 from yarnctl.deciding.model import ApplicationView, Snapshot, TaskKind
 from yarnctl.deciding.planning import Plan, Planned
-from yarnctl.deciding.preemptor import ClusterDemand, is_preempting
-from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, TriggerReason
+from yarnctl.deciding.preemptor import ClusterDemand, is_preempting, served_before
+from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, PriorityPending, TriggerReason
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.settings import Settings
@@ -167,10 +167,16 @@ def _judged(planned: Planned, snapshot: Snapshot, settings: Settings) -> Waiting
         return WaitingVerdict("ordered", snapshot, settings, planned)
     if choice.awaited and not choice.unmet:
         return WaitingVerdict("awaited", snapshot, settings, planned)
-    why = why_none(planned)
+    why = why_none(planned, snapshot, settings)
     return WaitingVerdict(why, snapshot, settings, planned)
 
 
-def why_none(planned: Planned) -> TriggerReason:
+def why_none(planned: Planned, snapshot: Snapshot, settings: Settings) -> TriggerReason:
     """Return why a choice without picks has none."""
-    return NoTaskMayStop() if planned.case.jobs else NoJobMayGive()
+    if planned.case.jobs:
+        return NoTaskMayStop()
+    if settings.mode == "deadlines":
+        first = served_before(snapshot, planned.demand.application, planned.case.now_ms, settings)
+        if first is not None:
+            return PriorityPending(first)
+    return NoJobMayGive()
