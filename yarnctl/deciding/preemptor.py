@@ -256,8 +256,8 @@ def _allowance(
 def _up_to_the_share(
     allowance: Mapping[str, int], queues: Iterable[QueueModel], shares: GuaranteeShares
 ) -> dict[str, int]:
-    """Return the allowances of the applications whose leaf is below its guarantee, up to its ideal share."""
-    allowed = {name: count for queue in queues for name, count in shares.allowed(queue).items()}
+    """Return the allowances of the applications whose leaf, or its parent, is below its guarantee."""
+    allowed = shares.allowed(queues)
     return {name: min(count, allowed[name]) for name, count in allowance.items() if name in allowed}
 
 
