@@ -283,6 +283,12 @@ def test_a_router_is_named_with_its_sub_clusters(tmp_path: Path, capfd: pytest.C
         ("c10", queues("etl", "team1"), "--preempting root.prod.p1.etl --preemptable root.lab.team1"),
         ("c12", [], "--preempting root.Applications.Development --preemptable root.Applications.Quality"),
         ("c16", [], "--mode deadlines --preempting root.default"),
+        ("c10", ["--mode", "guarantees"], "--mode guarantees"),
+        (
+            "c10",
+            ["--mode", "guarantees", "--preemptable", "team1"],
+            "--mode guarantees --preemptable root.lab.team1",
+        ),
     ],
 )
 def test_the_printed_run_command_runs_as_it_is(
@@ -296,7 +302,7 @@ def test_the_printed_run_command_runs_as_it_is(
         assert exit_status_of(PROGRAM, [verb, *words, *more]) == 0
     assert program == "yarnctl"
     assert f"--rm {url} {options} --in-flight-least 4" in line
-    assert line.endswith(" --eviction mix --may-lose 2%") is ("deadlines" not in options)
+    assert line.endswith(" --eviction mix --may-lose 2%") is ("--mode" not in options)
 
 
 def test_fixes_are_applied_by_one_command_where_the_store_can_be_changed(

@@ -8,7 +8,7 @@ from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, with_
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Accepted, Refused, SetPriority, Suspend
 from yarnctl.deciding.prioritising import in_order, less_urgent, urgency
-from yarnctl.deciding.reasons.demand import NoJobMayGive, RoomGoesTo
+from yarnctl.deciding.reasons.demand import NoJobMayGive, PriorityPending, RoomGoesTo
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.deciding.settings import PAPER
@@ -157,3 +157,14 @@ def test_until_yarns_order_has_changed_nothing_is_evicted():
     assert not [action for action in step.actions if isinstance(action, Suspend)]
     refusals = {r.trigger.application: r.why for r in step.records if isinstance(r, Refusal)}
     assert refusals["b"] == RoomGoesTo("c", "default")
+
+
+def test_a_less_urgent_application_that_yarn_still_serves_first_is_named():
+    """The new priorities show one look later: until then a's container would go back to a."""
+    snapshot = one_queue(job("a", 8, deadline=900, rank=0), job("b", 1, 2, deadline=200, rank=1))
+    steps = Controller(EDF, validate=True)
+    step = steps.step(seen(snapshot, {"a": row("a", 7)}))
+    assert [record.why for record in step.records if isinstance(record, Refusal)] == [PriorityPending("a")]
+    snapshot = one_queue(job("a", 8, deadline=900, rank=1), job("b", 1, 2, deadline=200, rank=0))
+    step = steps.step(seen(snapshot, {"a": row("a", 7)}, now_ms=1000))
+    assert decided(step) == [("b", ["a", "a"])]

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from emulator.cluster.entities import NodeReservation, ParentConfig
@@ -31,7 +32,10 @@ from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.view.published import Publisher
 from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.guarantees import guarantee_shares
+from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.preemptor import DemandInput, demand
 from yarnctl.deciding.queue_hold import Misdirection
 from yarnctl.deciding.settings import Settings
 from yarnctl.frameworks.mapreduce.ordering import MapReduce
@@ -43,6 +47,7 @@ from yarnctl.journal.explaining.explain import in_words
 from yarnctl.service.answers.explanations import everything_about
 from yarnctl.units import Resources
 
+GUARANTEES = Settings(mode="guarantees", preempting_queues=(), preemptable_queues=())
 PATHS = Settings(preempting_queues=("root.eng.prod",), preemptable_queues=("root.res",))
 
 
@@ -61,15 +66,16 @@ class Nested:
 
         self.background = Background(build)
 
-    def port(self) -> AttachedPort:
+    def port(self, settings: Settings = PATHS) -> AttachedPort:
         transport = Transport([self.background.url], limits=PATIENT)
         return AttachedPort(
             ResourceManager(transport),
             None,
             Attachment(
                 stable_observations=1,
-                preempting_queues=PATHS.preempting_queues,
-                preemptable_queues=PATHS.preemptable_queues,
+                preempting_queues=settings.preempting_queues,
+                preemptable_queues=settings.preemptable_queues,
+                mode=settings.mode,
             ),
             lambda: self.played.wall_ms,
             {KIND: MapReduce(transport)},
@@ -92,9 +98,9 @@ class Nested:
         self.played.call(app)
         return app
 
-    def snapshot(self) -> Snapshot:
-        port = self.port()
-        port.observe(Controller(PATHS).to_observe)
+    def snapshot(self, settings: Settings = PATHS) -> Snapshot:
+        port = self.port(settings)
+        port.observe(Controller(settings).to_observe)
         found = port.observe_soon()
         assert found is not None, port.last_problem
         return found
@@ -170,6 +176,37 @@ def test_a_snapshot_of_a_nested_cluster_is_the_schedulers_own_state(nested):
     assert list(seen.reserved.values()) == [Resources(5120, 1)]
     root = next(view for view in seen.parents if view.queue == "root")
     assert (root.reserved, root.used.memory_mib) == (Resources(5120, 1), 23 * 1024)
+
+
+def test_the_queues_that_give_in_a_snapshot_are_those_of_the_schedulers_tree(nested):
+    """Nothing is named: prod asks; res holds more than its guarantee, but has the first claim on mkt's."""
+    played = nested.played
+    nodes = ("n1:1", "n2:1", "n3:1")
+
+    def begin() -> None:
+        for name in nodes:
+            played.node(name, 8)
+        for queue, maps in (("lab", 9), ("res", 11), ("prod", 9)):
+            app = played.submit(queue, mib=1024)
+            for name in nodes:
+                played.beat(name)
+            played.up(app)
+            played.call(app, (20, maps))
+            for _ in range(6):
+                for name in nodes:
+                    played.beat(name)
+            played.call(app)
+
+    nested.background.run(begin)
+    seen = nested.snapshot(GUARANTEES)
+    used = {view.queue: view.used.memory_mib // 1024 for view in seen.queues}
+    assert used == {"root.eng.lab": 10, "root.eng.prod": 2, "root.mkt": 0, "root.res": 12}
+    found = guarantee_shares(seen, (), GUARANTEES)
+    assert found.victims() == ("root.eng.lab",)
+    found_demand = demand(DemandInput(seen, 0, 0), Ledger(), GUARANTEES)
+    assert {wish.application.queue for wish in found_demand.applications} == {"root.eng.prod"}
+    kept = msgspec.structs.replace(GUARANTEES, preemptable_queues=("root.res", "root.mkt"))
+    assert guarantee_shares(seen, (), kept).victims() == ()
 
 
 def test_a_queue_is_changed_as_its_key_is_read(nested):

@@ -516,6 +516,9 @@ LIES: Mapping[str, Lie] = {
     "rejected, but fits": _says("rejected", "no-queue-over-guarantee", "none", "fits"),
     "decides next": _says("next", "decided-next", "next", "rejected", "limit"),
     "more urgent": _says("rejected", "more-urgent-waits", "none", "rejected", "ordered"),
+    "priority pending": _says(
+        "rejected", "priority-pending", "YARN still serves application_1_0009 first", "rejected", "ordered"
+    ),
     "too many in flight": _says("rejected", "too-many-in-flight", "none", "rejected", "limit"),
     "stands aside": _says("rejected", "standing-aside", "none", "rejected", "ordered"),
     "one task more": _task_more,

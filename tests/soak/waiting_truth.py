@@ -626,8 +626,15 @@ def _leaving(picture: Picture, queue: str) -> int:
 
 
 def _no_job(claim: Claim, picture: Picture, app: App) -> str:
-    held = [one.id for one in picture.apps.values() if one.queue in claim.settings.research and one.running]
-    return f"{held} run tasks" if held else ""
+    held = [one for one in picture.apps.values() if one.queue in claim.settings.research and one.running]
+    if claim.settings.deadlines:
+        held = [one for one in held if _is_less_urgent(one, app)]
+    return f"{[one.id for one in held]} run tasks" if held else ""
+
+
+def _is_less_urgent(other: App, app: App) -> bool:
+    """Return whether another application has a later deadline, or none."""
+    return bool(app.deadline_ms) and (not other.deadline_ms or other.deadline_ms > app.deadline_ms)
 
 
 def _other_first(claim: Claim, picture: Picture, app: App) -> str:
@@ -677,6 +684,15 @@ def _more_urgent(claim: Claim, picture: Picture, app: App) -> str:
     return "" if urgent else "no more urgent application waits"
 
 
+def _priority_pending(claim: Claim, picture: Picture, app: App) -> str:
+    """A less urgent application with tasks is before it in YARN's own order."""
+    named = re.search(r"application_[0-9_]+", claim.item["waiting"]["text"])
+    other = picture.apps.get(named[0]) if named else None
+    if other is None or not _is_less_urgent(other, app) or not other.running:
+        return "no such less urgent application has tasks"
+    return "" if other.order < app.order else "YARN serves it before that one"
+
+
 def _others(claim: Claim, picture: Picture, app: App) -> str:
     others = [one for one in picture.apps.values() if one.pending and one.id != app.id]
     mine = picture.queues[app.queue].ratio
@@ -698,5 +714,6 @@ REJECTED: Mapping[str, Truth] = {
     "too-many-in-flight": _in_flight,
     "standing-aside": _aside,
     "more-urgent-waits": _more_urgent,
+    "priority-pending": _priority_pending,
     "others-first": _others,
 }

@@ -467,10 +467,10 @@ class Controller:
                 self._looks.refused.pop(trigger.application, None)
                 effects.add(self._order(planned, now_ms, views))
                 continue
-            why = why_none(planned)
             if trigger.application in said:
                 continue
             said.add(trigger.application)
+            why = why_none(planned, snapshot, self.settings)
             if self._looks.is_new(trigger.application, why):
                 effects.records.append(
                     records.Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)

@@ -2,18 +2,18 @@
 
 The queues that give are those that YARN's own preemption would take from
 (:mod:`yarnctl.deciding.ideal_shares`); a queue that may not be preempted is untouchable there, as under
-``disable_preemption``. A requester is an application of a leaf below its guarantee with requests that fit
-nowhere; it gets no more than brings its leaf to its ideal share. No leaf gives more than it has beyond its
-own share, and none falls below its guarantee.
+``disable_preemption``. A requester is an application with requests that fit nowhere, of a leaf below its
+guarantee, or below a parent that is; it gets no more than brings that queue to its ideal share. No leaf gives
+more than it has beyond its own share, and none falls below its guarantee.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from yarnctl.deciding.forecast import QueueModel, below_guarantee, serving_key
-from yarnctl.deciding.ideal_shares import WHOLE_RATES, LeafShare, ShareQueue, ideal_shares
+from yarnctl.deciding.ideal_shares import WHOLE_RATES, LeafShare, ShareQueue, all_shares
 from yarnctl.deciding.model import ApplicationView, ParentView, Snapshot
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.settings import Settings
@@ -55,40 +55,75 @@ class GivenLimits:
 
 
 class GuaranteeShares(NamedTuple):
-    """The shares of one snapshot, and what each leaf may still give."""
+    """The shares of one snapshot by path, parents included, and what each leaf may still give."""
 
     shares: Mapping[str, LeafShare]
     limits: GivenLimits
+    parents: Mapping[str, ParentView]
 
     def victims(self) -> tuple[str, ...]:
         """Return the leaves that have something left to give, by path."""
         return tuple(path for path in sorted(self.limits.gives) if self.limits.may_take(path))
 
-    def allowed(self, queue: QueueModel) -> dict[str, int]:
-        """Return how many containers each application of a leaf may get until the leaf has its share."""
-        share = self.shares.get(queue.view.queue)
+    def allowed(self, queues: Iterable[QueueModel]) -> dict[str, int]:
+        """Return how many containers each application may get: none whose leaf has what it is due.
+
+        ``queues``: the leaves once the expected capacity is free and given. A leaf is due its own ideal share
+        while it is below its guarantee. It is due more while a parent is below its guarantee: YARN serves
+        that parent first, and frees containers for it, whichever of its leaves has requests.
+        """
+        leaves = sorted(queues, key=QueueModel.key)
+        left = {leaf.view.queue: [*leaf.waiting()[leaf.head :]] for leaf in leaves}
+        used: dict[str, Resources] = {}
+        for leaf in leaves:
+            for path in self._above(leaf.view.queue):
+                used[path] = plus(used.get(path, NOTHING), leaf.used)
         found: dict[str, int] = {}
-        if share is None or not below_guarantee(queue.key()):
-            return found
-        total = self.limits.total
-        missing = dominant(share.ideal, total) - dominant(queue.used, total)
-        for request in queue.waiting()[queue.head :]:
-            size = max(dominant(request.size, total), 1)
-            count = min(request.containers, -(-missing // size))
-            if count <= 0:
-                break
-            name = request.application.application
-            found[name] = found.get(name, 0) + count
-            missing -= count * size
+
+        def take(queue: str, missing: int) -> None:
+            requests = left[queue]
+            while requests and missing > 0:
+                request = requests[0]
+                size = max(dominant(request.size, self.limits.total), 1)
+                count = min(request.containers, -(-missing // size))
+                missing -= count * size
+                found[request.application.application] = found.get(request.application.application, 0) + count
+                for path in self._above(queue):
+                    used[path] = plus(used[path], times(request.size, count))
+                requests[0] = request._replace(containers=request.containers - count)
+                if not requests[0].containers:
+                    del requests[0]
+
+        for leaf in leaves:
+            if below_guarantee(leaf.key()):
+                take(leaf.view.queue, self._missing(leaf.view.queue, leaf.used))
+        for leaf in leaves:
+            due, above = 0, None
+            for path in self._above(leaf.view.queue):
+                missing = self._missing(path, used[path])
+                above = missing if above is None else min(above, missing)
+                if below_guarantee(serving_key(used[path], self.parents[path].guaranteed, path)):
+                    due = max(due, above)
+            take(leaf.view.queue, due)
         return found
+
+    def _above(self, queue: str) -> Iterator[str]:
+        """Yield the parents of a leaf, without root."""
+        while (queue := queue.rpartition(".")[0]) in self.parents and queue not in ("", ROOT):
+            yield queue
+
+    def _missing(self, queue: str, used_resources: Resources) -> int:
+        share, total = self.shares.get(queue), self.limits.total
+        return 0 if share is None else dominant(share.ideal, total) - dominant(used_resources, total)
 
 
 def guarantee_shares(snapshot: Snapshot, leaving: Iterable[Order], settings: Settings) -> GuaranteeShares:
     """Return the shares by which a snapshot is decided; ``leaving``: orders whose container is still used."""
     rates = WHOLE_RATES._replace(ignored_over_ratio=settings.utilisation_tolerance_ratio)
-    shares = ideal_shares(share_tree(snapshot, settings.may_be_preempted), rates)
+    shares = all_shares(share_tree(snapshot, settings.may_be_preempted), rates)
     gives = {path: share.gives for path, share in shares.items() if share.gives != NOTHING}
-    return GuaranteeShares(shares, GivenLimits(snapshot, gives, leaving))
+    limits = GivenLimits(snapshot, gives, leaving)
+    return GuaranteeShares(shares, limits, {view.queue: view for view in snapshot.parents})
 
 
 def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> ShareQueue:

@@ -77,12 +77,18 @@ class LeafShare(NamedTuple):
 
 def ideal_shares(root_queue: ShareQueue, rates: PreemptionRates) -> Mapping[str, LeafShare]:
     """Return each leaf's share, by path. The total of the cluster is root's guarantee."""
+    shares = all_shares(root_queue, rates)
+    return {path: shares[path] for path in _leaf_paths(root_queue)}
+
+
+def all_shares(root_queue: ShareQueue, rates: PreemptionRates) -> Mapping[str, LeafShare]:
+    """Return the share of every queue, by path; a parent gives nothing itself."""
     total = _counted(root_queue.guaranteed, rates)
     top = _SharedQueue(root_queue, total, rates)
     top.ideal = total
     allowed = _rounded_down(total, _single(rates.per_round_ratio))
     _share_below(top, allowed, rates)
-    return {leaf.view.queue: LeafShare(leaf.ideal, _given(leaf, total, rates)) for leaf in _leaves(top)}
+    return {queue.view.queue: LeafShare(queue.ideal, _given(queue, total, rates)) for queue in _each(top)}
 
 
 class _SharedQueue:
@@ -229,7 +235,7 @@ def _set_weights(queues: Sequence[_SharedQueue], evenly: bool) -> None:
 def _given(leaf_queue: _SharedQueue, total: Resources, rates: PreemptionRates) -> Resources:
     """Return what this round takes from a leaf_queue."""
     ignored = _rounded_down(leaf_queue.guaranteed, 1 + rates.ignored_over_ratio)
-    if leaf_queue.view.untouchable or _compare(total, leaf_queue.used, ignored) <= 0:
+    if leaf_queue.children or leaf_queue.view.untouchable or _compare(total, leaf_queue.used, ignored) <= 0:
         return NOTHING
     taken = leaf_queue.preempted
     if _compare(total, taken, NOTHING) <= 0:
@@ -239,10 +245,14 @@ def _given(leaf_queue: _SharedQueue, total: Resources, rates: PreemptionRates) -
     return Resources(*(ceil(_single(each * rates.termination_ratio)) for each in taken))
 
 
-def _leaves(queue: _SharedQueue) -> list[_SharedQueue]:
+def _each(queue: _SharedQueue) -> list[_SharedQueue]:
+    return [queue, *(below for child in queue.children for below in _each(child))]
+
+
+def _leaf_paths(queue: ShareQueue) -> list[str]:
     if not queue.children:
-        return [queue]
-    return [leaf for child in queue.children for leaf in _leaves(child)]
+        return [queue.queue]
+    return [path for child in queue.children for path in _leaf_paths(child)]
 
 
 # --- YARN's arithmetic: class Resources and the two calculators --------------------------------

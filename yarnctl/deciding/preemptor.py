@@ -336,8 +336,8 @@ def _allowance(
 def _up_to_the_share(
     allowance: Mapping[str, int], queues: Iterable[QueueModel], shares: GuaranteeShares
 ) -> dict[str, int]:
-    """Return the allowances of the applications whose leaf is below its guarantee, up to its ideal share."""
-    allowed = {name: count for queue in queues for name, count in shares.allowed(queue).items()}
+    """Return the allowances of the applications whose leaf, or its parent, is below its guarantee."""
+    allowed = shares.allowed(queues)
     return {name: min(count, allowed[name]) for name, count in allowance.items() if name in allowed}
 
 
@@ -583,6 +583,23 @@ def _less_urgent(inputs: DemandInput, requester: ApplicationView, settings: Sett
         if less_urgent(urgency(view, inputs.now_ms, settings), asking, settings)
         and (view.rank > requester.rank or not settings.model_scheduler)
     }
+
+
+def served_before(
+    snapshot: Snapshot, requester: ApplicationView, now_ms: int, settings: Settings
+) -> str | None:
+    """Return the first application that is less urgent than ``requester`` and yet served before it.
+
+    Only of its queue and with tasks. YARN's order follows the priorities that yarnctl sends, a look later.
+    """
+    asking = urgency(requester, now_ms, settings)
+    ahead = [
+        view
+        for view in snapshot.applications
+        if view.queue == requester.queue and view.containers > 1 and view.rank < requester.rank
+        if less_urgent(urgency(view, now_ms, settings), asking, settings)
+    ]
+    return min(ahead, key=attrgetter("rank", "application")).application if ahead else None
 
 
 def after_picks(

@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 from yarnctl.deciding.mix import Mixing
 from yarnctl.deciding.model import ApplicationView, Snapshot, TaskKind
 from yarnctl.deciding.planning import Plan, Planned
-from yarnctl.deciding.preemptor import ClusterDemand, is_preempting
-from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, TriggerReason
+from yarnctl.deciding.preemptor import ClusterDemand, is_preempting, served_before
+from yarnctl.deciding.reasons.demand import NoJobMayGive, NoTaskMayStop, PriorityPending, TriggerReason
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.settings import Settings
@@ -187,12 +187,19 @@ def _waiting(snapshot: Snapshot, settings: Settings) -> Sequence[ApplicationView
 def _judged(planned: Planned, snapshot: Snapshot, settings: Settings) -> WaitingVerdict:
     choice, label = planned.choice, planned.demand.trigger.label
     if choice.picks:
-        return WaitingVerdict("ordered", snapshot, settings, planned, label)
+        return WaitingVerdict("ordered", snapshot, settings, planned, label=label)
     if choice.awaited and not choice.unmet:
-        return WaitingVerdict("awaited", snapshot, settings, planned, label)
-    return WaitingVerdict(why_none(planned), snapshot, settings, planned, label)
+        return WaitingVerdict("awaited", snapshot, settings, planned, label=label)
+    why = why_none(planned, snapshot, settings)
+    return WaitingVerdict(why, snapshot, settings, planned, label=label)
 
 
-def why_none(planned: Planned) -> TriggerReason:
+def why_none(planned: Planned, snapshot: Snapshot, settings: Settings) -> TriggerReason:
     """Return why a choice without picks has none."""
-    return NoTaskMayStop() if planned.case.jobs else NoJobMayGive()
+    if planned.case.jobs:
+        return NoTaskMayStop()
+    if settings.mode == "deadlines":
+        first = served_before(snapshot, planned.demand.application, planned.case.now_ms, settings)
+        if first is not None:
+            return PriorityPending(first)
+    return NoJobMayGive()

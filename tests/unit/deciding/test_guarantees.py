@@ -117,6 +117,17 @@ def test_a_leaf_over_its_guarantee_in_a_parent_below_its_own_gives_nothing_to_ot
     assert needs(snapshot) == {"ask": 8}
 
 
+def test_a_leaf_takes_what_its_parent_is_due_where_yarn_serves_it_first() -> None:
+    """Parent eng holds 4 of 9.6: YARN gives lab, at its guarantee, what is freed until mkt's is lower."""
+    rows = [waits("eng.lab", "lab", (1, 9)), waits("mkt", "m", (1, 9)), runs("res", "r", 18)]
+    snapshot = tree({"eng.lab": 4, "mkt": 2, "res": 18}, *rows)
+    assert victims(snapshot) == ("root.res",)
+    assert needs(snapshot) == {"lab": 5, "m": 5}, "both towards eng's 9.6 and mkt's 7.2; res keeps its 7.2"
+    busy = tree({"eng.lab": 4, "eng.prod": 6, "mkt": 2, "res": 12}, *rows)
+    assert list(needs(busy)) == ["m"]
+    assert reasons(busy) == {"lab": "the application's queue already has its guarantee"}
+
+
 def test_the_tree_has_the_pending_requests_within_the_user_limits() -> None:
     rows = [
         waits("res", "one", (2, 3), user="u1", used=slots(3), rank=0),

@@ -119,6 +119,14 @@ class MoreUrgentWaits(Reason, frozen=True):
     sentence = "a more urgent application has pending requests"
 
 
+class PriorityPending(Reason, frozen=True):
+    """A container that a less urgent application loses would go back to it."""
+
+    sentence = "YARN still serves {application} first, which is less urgent: its priority is not lower yet"
+    remedy = "if yarnctl runs without --allow-priority, add it"
+    application: str
+
+
 class OthersFirst(Reason, frozen=True):
     sentence = "YARN serves other applications first"
 
@@ -166,6 +174,7 @@ _Short = Unmet | ClusterFull
 _NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | NoQueueGives | OutsideHours
 _Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
 _Limit = _Queue | QueueAtGuarantee | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
-_Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | MoreUrgentWaits | OthersFirst | StandingAside
+_Urgency = MoreUrgentWaits | PriorityPending
+_Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | _Urgency | OthersFirst | StandingAside
 TriggerReason = _Short | _NoVictim | _Limit | _Order
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""
