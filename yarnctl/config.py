@@ -56,8 +56,8 @@ _TRUTHS = {"1": True, "0": False}
 class ClusterAddress(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to reach one cluster. Durations in milliseconds; ``name_nodes`` may be empty (no checkpoints).
 
-    With authentication "basic" a gateway is in front: the addresses in the cluster's own configuration are
-    not used, because they are behind it.
+    With authentication "basic" a gateway is in front: the addresses in the cluster's own configuration and in
+    Hadoop's files are not used, because they are behind it.
     """
 
     resource_managers: tuple[str, ...] = ()
@@ -125,7 +125,8 @@ def load_cluster(
             values[key], places[key] = value, "--" + key.replace("_", "-")
     if values.get("password_file"):
         values.setdefault("authentication", "basic")
-    if values.get("hadoop_conf_dir"):
+    is_behind_gateway = values.get("authentication") == "basic"
+    if values.get("hadoop_conf_dir") and not is_behind_gateway:
         wanted = [key for key in _BY_HADOOP if key not in values and (hdfs or key != "name_nodes")]
         values |= _from_hadoop(Path(str(values["hadoop_conf_dir"])), environment, wanted)
     cluster = _checked(values, places)

@@ -337,6 +337,20 @@ def test_a_password_needs_tls_and_a_user(more: dict[str, str], words: str) -> No
     assert words in str(refused.value)
 
 
+def test_addresses_of_hadoops_files_are_not_used_behind_a_gateway(tmp_path: Path) -> None:
+    """On an edge node HADOOP_CONF_DIR is set, and its addresses are inside."""
+    keys = {"yarn-site.xml": "yarn.resourcemanager.hostname", "hdfs-site.xml": "dfs.namenode.rpc-address"}
+    for file, key in keys.items():
+        row = f"<property><name>{key}</name><value>inside:8020</value></property>"
+        (tmp_path / file).write_text(f"<configuration>{row}</configuration>")
+    told = {"HADOOP_CONF_DIR": str(tmp_path), "YARNCTL_PASSWORD_FILE": "/p"}
+    cluster = load_cluster(None, {**told, "YARNCTL_RM": "https://gw/gateway/x/yarn"})
+    assert cluster.resource_managers == ("https://gw/gateway/x/yarn",)
+    assert cluster.name_nodes == ()
+    with pytest.raises(BadInput, match="no ResourceManager is configured"):
+        load_cluster(None, told)
+
+
 def test_a_rejected_password_is_not_sent_again_until_it_changes(knox: Knox) -> None:
     """A directory locks the account of a user with many rejected passwords."""
     now = [0.0]

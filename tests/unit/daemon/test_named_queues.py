@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -319,3 +321,54 @@ def test_run_refuses_names_that_the_tree_disproves(
     with ChangingCluster() as cluster, pytest.raises(BadInput) as refused:
         Ran(cluster, tmp_path, caplog, preempting=preempting, preemptable=preemptable)
     assert told in str(refused.value)
+
+
+# --- random changes ---------------------------------------------------------------------------------
+
+NAMED = ("root.research.ds", "root.research.adhoc")
+
+
+def vanish(cluster: ChangingCluster, path: str) -> None:
+    cluster.queues.pop(path, None)
+
+
+def rename(cluster: ChangingCluster, path: str) -> None:
+    if path in cluster.queues:
+        cluster.queues[f"{path}_new"] = cluster.queues.pop(path)
+
+
+def stop(cluster: ChangingCluster, path: str) -> None:
+    cluster.states[path] = "STOPPED"
+
+
+def appear(cluster: ChangingCluster, path: str) -> None:
+    cluster.queues[f"root.new.of_{path.rpartition('.')[2]}"] = 1.0
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_changes_are_logged_and_leave_the_other_queues_alone(
+    seed: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Up to four changes around one preemptable leaf; the other one gives what production wants."""
+    chance = Random(seed)  # test data
+    changed, other = chance.sample(NAMED, 2)
+    done: list[tuple[Callable[[ChangingCluster, str], None], bool]] = []
+    with ChangingCluster() as cluster:
+        cluster.fill(other)
+
+        def change(at: Callable[[ChangingCluster, str], None]) -> None:
+            done.append((at, changed in cluster.queues))
+            at(cluster, changed)
+
+        for look in sorted(chance.sample(range(3, 10), 4)):
+            cluster.script[look] = partial(change, chance.choice((vanish, rename, stop, appear)))
+        cluster.script[11] = lambda: cluster.want("root.prod.etl")
+        ran = Ran(cluster, tmp_path, caplog, ticks=20, preemptable=("ds", "adhoc"))
+    [decision] = ran.of("decision")
+    assert len(decision["picks"]) == 2
+    gone = any(at in (vanish, rename) and was_there for at, was_there in done)
+    stopped = any(at is stop and was_there for at, was_there in done)
+    assert ran.warned(f"leaf queue {changed} was removed") == gone
+    assert ran.warned(f"leaf queue {changed} is STOPPED") == stopped
+    assert not ran.warned(other) or gone  # The message of a removed queue lists those that are left
+    assert ran.loop.status().state == "running"

@@ -19,7 +19,8 @@ import pytest
 
 from tests.unit.hadoop.replaying import Replay, Reply
 from tests.unit.test_check import but
-from yarnctl.attach.check.next_steps import next_steps
+from yarnctl.attach.check.next_steps import BY_FILE, BY_REST, next_steps
+from yarnctl.attach.check.preflight import set_keys, warn
 from yarnctl.attach.check.rules import check_results, judge
 from yarnctl.attach.check.unmodelled import unmodelled
 from yarnctl.deciding.model import ParentView
@@ -232,6 +233,26 @@ def test_an_answer_before_3_0_has_shares_of_the_cluster_only() -> None:
     assert {one.unit for one in found.children} == {"percentage"}
 
 
+@pytest.mark.parametrize("name", ["percentage", "weight", "absolute"])
+def test_without_nodes_nothing_is_guaranteed(name: str) -> None:
+    """As the files ``*-0.json``: the effective vectors are 0, whatever is configured."""
+    answer = tree(CONFIGURATIONS[name])
+
+    def empty(row: dict[str, Any]) -> None:
+        row["minEffectiveCapacity"] = row["maxEffectiveCapacity"] = vector(0)
+        share = row["capacities"]["queueCapacitiesByPartition"][0]
+        share["effectiveMinResource"] = share["effectiveMaxResource"] = vector(0)
+        for child in row.get("queues", {}).get("queue", ()):
+            empty(child)
+
+    for row in answer["scheduler"]["schedulerInfo"]["queues"]["queue"]:
+        empty(row)
+    root = read(answer)
+    nothing = Resources(0, 0)
+    assert {view.guaranteed for view in views.queue_views(root, nothing)} == {nothing}
+    assert {view.guaranteed for view in views.parent_views(root, nothing, ())} == {nothing}
+
+
 # --- queues that YARN makes ------------------------------------------------------------------------
 
 
@@ -281,6 +302,33 @@ def test_a_fix_of_a_queue_that_yarn_made_sets_the_template(kind: str, template: 
     steps = next_steps(facts, results.values())
     assert steps is not None
     assert f"root.managed:{template}.user-limit-factor=4" in steps.apply
+
+
+@pytest.mark.parametrize(
+    ("keys", "applied"),
+    [
+        (
+            {"node-locality-delay": "-1"},
+            "yarn schedulerconf -global yarn.scheduler.capacity.node-locality-delay=-1",
+        ),
+        (
+            {"node-locality-delay": "-1", "root.prod.capacity": "5"},
+            "yarn schedulerconf -update 'root.prod:capacity=5'"
+            " -global yarn.scheduler.capacity.node-locality-delay=-1",
+        ),
+        ({"root.prod.capacity": "[memory=1,vcores=1]"}, BY_REST),
+        ({"root.prod.acl_administer_queue": "ann staff"}, BY_REST),
+    ],
+)
+def test_keys_of_the_whole_scheduler_have_their_own_option(keys: dict[str, str], applied: str) -> None:
+    """As ``SchedConfCLI`` reads them: a queue's keys without its path, global keys with their prefix."""
+    facts = but(root=read(on_demand("static", 0)))
+    steps = next_steps(facts, [warn("seen", set_keys(facts, keys))])
+    assert steps is not None
+    assert steps.apply == applied
+    none_shown = next_steps(but(root=facts.root, scheduler=None), [warn("seen", set_keys(facts, keys))])
+    assert none_shown is not None
+    assert none_shown.apply == BY_FILE
 
 
 def test_a_stopped_queue_is_not_suggested() -> None:

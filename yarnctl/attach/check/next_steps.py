@@ -38,7 +38,7 @@ def next_steps(facts: Facts, results: Iterable[CheckResult]) -> NextSteps | None
 def _apply(facts: Facts, keys: Mapping[str, str]) -> str:
     if facts.scheduler is None:
         return BY_FILE
-    if any(re.search("[,;' ]", text) for text in keys.values()):
+    if any(re.search("[,;:=' ]", text) for text in keys.values()):
         return BY_REST
     by_queue: dict[str, list[str]] = {}
     for key, text in keys.items():
