@@ -59,31 +59,52 @@ class QueueSource(Protocol):
 class SharedLeaf(LeafQueue):
     """A leaf of a tree: where users share it, the limit of each follows what all of them use.
 
-    Source: docs/facts/hadoop.md, section 5. Of the larger of two shares, that of the active users and
-    minimum-user-limit-percent of what is used or guaranteed, at most user-limit-factor x guarantee.
+    Source: docs/facts/hadoop.md, section 5, and ``UsersManager.computeUserLimit``. Of the larger of two
+    shares, that of the active users and minimum-user-limit-percent of what is used or guaranteed, at most
+    user-limit-factor x guarantee. Shares are rounded up to ``smallest_mib``, the smallest container.
+
+    ``reserved_mib``: by user, what is reserved for its applications: it counts as used.
     """
 
-    __slots__ = ("_fixed_mib",)
+    __slots__ = ("_fixed_mib", "reserved_mib", "smallest_mib")
+
+    def __post_init__(self) -> None:
+        self.smallest_mib = SMALLEST_MIB
+        self.reserved_mib: dict[str, int] = {}
+        super().__post_init__()
 
     @property  # type: ignore[override]
     def user_mib(self) -> int | None:
         """The memory beyond which no user is given more; None: no limit."""
-        config = self.config
-        if not isinstance(config, TreeLeafConfig) or config.user_percent == 100:
-            return self._fixed_mib
-        most_mib = self.maximum_mib if self._fixed_mib is None else self._fixed_mib
-        used_mib = self.used_mib
-        whole_mib = used_mib + SMALLEST_MIB if used_mib >= self.guaranteed.memory_mib else self.guaranteed[0]
+        config, smallest_mib = self.config, self.smallest_mib
+        percent = config.user_percent if isinstance(config, TreeLeafConfig) else 100
+        most_mib, factor = self._fixed_mib, config.user_limit_factor
+        if most_mib is not None and factor is not None:
+            most_mib = max(most_mib, int(smallest_mib * factor))
+        if percent == 100:
+            return most_mib
+        most_mib = self.maximum_mib if most_mib is None else most_mib
+        least_mib = max(self.guaranteed.memory_mib, smallest_mib)
+        used_mib = self.used_mib + sum(self.reserved_mib.values())
+        whole_mib = used_mib + smallest_mib if used_mib >= least_mib else least_mib
         active = {app.user for app in self.demand}
-        share_mib = whole_mib * config.user_percent // 100
+        share_mib = whole_mib * percent / 100
         if active:
-            active_mib = sum(self.users.get(user, 0) for user in active) + SMALLEST_MIB
-            share_mib = max(share_mib, math.ceil(active_mib / len(active)))
-        return min(share_mib, most_mib)
+            active_mib = sum(self.held_mib(user) for user in active) + smallest_mib
+            share_mib = max(share_mib, active_mib / len(active))
+        return min(math.ceil(share_mib / smallest_mib) * smallest_mib, most_mib)
 
     @user_mib.setter
     def user_mib(self, fixed_mib: int | None) -> None:
         self._fixed_mib = fixed_mib
+
+    def held_mib(self, user: str) -> int:
+        """Return the memory that a user's containers and reservations have."""
+        return self.users.get(user, 0) + self.reserved_mib.get(user, 0)
+
+    def reserve(self, user: str, memory_mib: int) -> None:
+        """Count memory as reserved for a user (negative: not any more)."""
+        self.reserved_mib[user] = self.reserved_mib.get(user, 0) + memory_mib
 
 
 SMALLEST_MIB = 1
@@ -556,12 +577,25 @@ class TreeScheduler(CapacityScheduler):
         ask.missed = 0
         self._count(queue, app, ask.memory_mib, ask.vcores)
 
+    def _over_user_limit(self, app: Application) -> bool:
+        """Return whether a user is over its limit; the application's own reservation does not count."""
+        queue = app.queue
+        assert isinstance(queue, SharedLeaf)
+        limit_mib = queue.user_mib
+        return limit_mib is not None and queue.held_mib(app.user) - self.kept_for(app).memory_mib > limit_mib
+
     def _reserve(self, app: Application, ask: Ask, node: Node) -> bool:
         if not super()._reserve(app, ask, node):
             return False
+        self.keep(app, ask, node)
+        return True
+
+    def keep(self, app: Application, ask: Ask, node: Node) -> None:
+        """Count a reserved node as used in the queue and all above."""
         self.kept.setdefault(app, []).append(node)
         self.trees[node.label][app.queue.name].count(ask.memory_mib, ask.vcores)
-        return True
+        assert isinstance(app.queue, SharedLeaf)
+        app.queue.reserve(app.user, ask.memory_mib)
 
     def unreserve(self, node: Node) -> None:
         """Drop a node's reservation, if it has one, from its queue and all above."""
@@ -570,6 +604,8 @@ class TreeScheduler(CapacityScheduler):
             app, ask = reservation.app, reservation.ask
             super().unreserve(node)
             self.trees[node.label][app.queue.name].count(-ask.memory_mib, -ask.vcores)
+            assert isinstance(app.queue, SharedLeaf)
+            app.queue.reserve(app.user, -ask.memory_mib)
             self.kept[app].remove(node)
             if not self.kept[app]:
                 del self.kept[app]
@@ -587,6 +623,11 @@ class TreeScheduler(CapacityScheduler):
         self.unreserve(node)
         self._count(self.trees[node.label][app.queue.name], app, ask.memory_mib, ask.vcores)
         return app, ask
+
+
+def _least_first(app: Application) -> tuple[int, int]:
+    """Return the place under ``fair``: of equal use the older, whatever the priorities."""
+    return (app.used_mib, app.number)
 
 
 def _in_order(parent_queue: TreeQueue) -> Iterator[TreeQueue]:

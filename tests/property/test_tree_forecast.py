@@ -204,6 +204,10 @@ def first_request_does_not_stop(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(QueueTreeModel, "passes", without)
 
 
+def headroom_of_a_left_leaf_not_kept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(QueueNode, "block", lambda self: None)
+
+
 def reservation_not_counted(patch: pytest.MonkeyPatch) -> None:
     begin = QueueTreeModel.__init__
 
@@ -257,6 +261,7 @@ FAULTS = [
     (no_parents_maximum, differs_placed),
     (leaves_across_parents, differs_placed),
     (first_request_does_not_stop, differs_placed),
+    (headroom_of_a_left_leaf_not_kept, differs_placed),
     (reservation_not_counted, differs_placed),
     (own_reservation_held_against_it, differs_placed),
     (user_limit_at_its_value, differs_placed),

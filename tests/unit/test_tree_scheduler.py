@@ -291,9 +291,9 @@ def test_a_user_is_given_one_container_beyond_the_limit_and_then_passed_over(lim
         (2, 50, 24, "u1 u2", 6145),  # half of what is used, with the next container
         (2, 25, 24, "u1 u2", 6145),
         (2, 25, 24, "u2", 4609),  # what the active users use: u2 has 9
-        (2, 25, 24, "", 3072),
+        (2, 25, 24, "", 3073),
         (None, 25, 24, "u2", 4609),
-        (2, 25, 3, "u1 u2", 921),  # below the guarantee a part of it
+        (2, 25, 3, "u1 u2", 922),  # below the guarantee a part of it
     ],
 )
 def test_users_share_a_leaf_as_minimum_user_limit_percent_says(factor, percent, used, active, limit_mib):

@@ -166,11 +166,18 @@ class QueueModel:
         return self._waiting
 
     def reorder(self, used_mib: Mapping[str, int]) -> None:
-        """Put the application first that uses the least memory; each keeps the order of its requests."""
+        """Put the application first that uses the least memory; each keeps the order of its requests.
+
+        Of equal use the older is first, whatever the priorities (``FairOrderingPolicy``).
+        """
         line = self.waiting()
         line[self.head :] = sorted(
             line[self.head :],
-            key=lambda each: (used_mib[each.application.application], *_serving_order(each.application)),
+            key=lambda each: (
+                used_mib[each.application.application],
+                each.application.submitted_at_ms,
+                *_serving_order(each.application),
+            ),
         )
 
     def leave(self, stuck: list[SimulatedRequest]) -> None:

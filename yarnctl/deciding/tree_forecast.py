@@ -186,11 +186,11 @@ class TreeSimulation:
             if queue is wanted_queue:
                 assert found is not None
                 limit = demand.QueueAtMaximum() if found is queue else demand.ParentAtMaximum(found.path)
-            if found is not None:
-                queue.block()
             size = self._evicted.get(queue.path)
             if size is not None and queue.binding(size) is None:
                 return limit or demand.QueueTakesBack(queue.path)
+            if found is not None:
+                queue.block()
         return limit or demand.OthersFirst()
 
     def _taking(self, queue: QueueNode, freed_resources: Resources) -> SimulatedRequest | QueueNode | None:

@@ -21,7 +21,7 @@ from emulator.cluster.entities import (
     Node,
     NodeReservation,
 )
-from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queue_tree import SharedLeaf, TreeScheduler
 from emulator.cluster.resource_manager import ResourceManager as EmulatedManager
 from emulator.scenario.scheduler_file import queues_of_keys
 from tests import http_client
@@ -293,6 +293,9 @@ class EmulatedTree:
         scheduler = self.rm.scheduler
         assert isinstance(scheduler, TreeScheduler)
         self.scheduler: TreeScheduler = scheduler
+        for leaf in scheduler.queues.values():
+            assert isinstance(leaf, SharedLeaf)
+            leaf.smallest_mib = SLOT.memory_mib
         for index in range(draw.nodes):
             self.rm.register_node(Node(index, *times(SLOT, NODE_SLOTS), phase_ms=index))
         self._nodes = {f"127.0.0.{node.index + 2}:8041": node for node in self.rm.nodes}
@@ -346,8 +349,7 @@ class EmulatedTree:
             return
         app.reserved[ask.priority] = app.reserved.get(ask.priority, 0) + 1
         node.reserved = NodeReservation(app, ask)
-        self.scheduler.kept.setdefault(app, []).append(node)
-        self.scheduler.nodes[app.queue.name].count(ask.memory_mib, ask.vcores)
+        self.scheduler.keep(app, ask, node)
 
     def free(self, container: str) -> Counter[str]:
         """Free a container, let the nodes have heartbeats until nothing changes; return the grants."""

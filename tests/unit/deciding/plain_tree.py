@@ -41,6 +41,7 @@ class Plain:
     ghosts: dict[str, Any] = field(default_factory=dict)
     fair: tuple[str, ...] = ()
     memory: dict[str, int] = field(default_factory=dict)
+    blocked: dict[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(snapshot: Snapshot) -> Plain:
@@ -99,21 +100,33 @@ class Plain:
         return sorted(found, key=cmp_to_key(compare))
 
     def exceeds(self, leaf: str, size: Any, own: Any = (0, 0)) -> bool:
-        return any(
-            not within(add(add(self.used[path], size), own, -1), self.maximum[path])
-            for path in self.above(leaf)
-        )
+        return not within(add(size, own, -1), self.headroom(leaf))
+
+    def headroom(self, leaf: str) -> tuple[int, int]:
+        """What is left below every maximum; what is blocked below a queue is missing in all above it."""
+        blocked, rows = (0, 0), []
+        for path in self.above(leaf):
+            blocked = add(blocked, self.blocked.get(path, (0, 0)))
+            rows.append(add(add(self.maximum[path], self.used[path], -1), blocked, -1))
+        return min(row[0] for row in rows), min(row[1] for row in rows)
 
     def step(self, parent: str = "root") -> tuple[str, str] | None:
         """Give or reserve one container; return ("granted" or "reserved", application), None: nothing."""
+        self.blocked[parent] = (0, 0)
         for path in self.children(parent):
             found = self.step(path) if path in self.order else self.leaf(path)
             if found is not None:
+                self.blocked = {}
                 return found
+            if path in self.order:
+                self.blocked[parent] = add(self.blocked[parent], self.blocked[path])
+        if parent == "root":
+            self.blocked = {}
         return None
 
     def leaf(self, path: str) -> tuple[str, str] | None:
         passed: set[str] = set()
+        kept = (0, 0)
         line = self.lines.get(path, [])
         for ask in sorted(line, key=lambda ask: self.memory[ask.application]) if path in self.fair else line:
             limit = self.limits.get(path, {}).get(ask.user)
@@ -122,6 +135,7 @@ class Plain:
                 continue
             own = self.reserved.get(ask.application, (0, 0))
             if self.exceeds(path, ask.size, own):
+                kept = self.headroom(path)
                 break
             node = next((node for node in sorted(self.free) if within(ask.size, self.free[node])), None)
             if node is not None:
@@ -141,7 +155,11 @@ class Plain:
                 return "reserved", ask.application
             passed.add(ask.application)
         ghost = self.ghosts.get(path)
-        return ("granted", f"again {path}") if ghost and not self.exceeds(path, ghost) else None
+        if ghost and not self.exceeds(path, ghost):
+            return "granted", f"again {path}"
+        parent = path.rpartition(".")[0]
+        self.blocked[parent] = add(self.blocked[parent], (max(0, kept[0]), max(0, kept[1])))
+        return None
 
     def serve(self) -> dict[str, int]:
         """Grant and reserve until nothing is left to do; return the containers granted."""
