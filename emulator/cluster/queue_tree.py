@@ -32,6 +32,7 @@ from emulator.cluster.entities import (
     NodeReservation,
     ParentConfig,
     QueueConfig,
+    TreeLeafConfig,
 )
 from emulator.cluster.queues.tree_queue import QueueSource, SharedLeaf, TreeQueue
 from emulator.cluster.scheduler import CapacityScheduler
@@ -115,7 +116,8 @@ class TreeScheduler(CapacityScheduler):
 
     def take(self, source: QueueSource, *, only_shares: bool = False) -> None:
         """Take the queues of a configuration, of those known the settings, or only the shares."""
-        for config in (*source.parents, *source.leaves):
+        configs: tuple[ParentConfig | TreeLeafConfig, ...] = (*source.parents, *source.leaves)
+        for config in configs:
             node = self.nodes.get(config.name)
             if node is None:
                 leaf = None if isinstance(config, ParentConfig) else self.make_leaf(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -298,7 +299,7 @@ def labelled(tmp_path):
     one = Nested(write_file(tmp_path, {**NESTED, **LABELLED}), labels)
     with one.background:
         for name in ("n1:1", "n2:1", "n3:1"):
-            one.background.run(lambda name=name: one.played.node(name, 8))
+            one.background.run(partial(one.played.node, name, 8))
         yield one
 
 

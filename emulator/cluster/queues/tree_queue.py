@@ -33,7 +33,7 @@ class SharedLeaf(LeafQueue):
 
     __slots__ = ("_fixed_mib",)
 
-    @property  # type: ignore[override]
+    @property
     def user_mib(self) -> int | None:
         """The memory beyond which no user is given more; None: no limit."""
         config = self.config
