@@ -76,6 +76,12 @@ _MANAGER: tuple[Decorator, ...] = (
         help="Read the queues from a capacity-scheduler.xml instead.",
     ),
     click.option(
+        "--node-labels",
+        default="",
+        metavar="NAME:NODES[:shared],...",
+        help="Set labels of the nodes that register first, with --scheduler-xml.",
+    ),
+    click.option(
         "--dialect",
         type=click.Choice(("3.4", "3.5")),
         default="3.4",

@@ -17,74 +17,20 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from emulator.cluster.entities import ParentConfig, TreeLeafConfig
+from emulator.scenario.scheduler_keys import (
+    BOTH,
+    CREATED_MAX,
+    CREATION,
+    GENERAL,
+    KEPT,
+    LABEL_KEY,
+    MONITOR,
+    PREFIX,
+    TOLERANCE_PERCENT,
+)
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry, merge, read_file
 from yarnctl.units import NOTHING, Resources, fits, plus
-
-PREFIX = "yarn.scheduler.capacity."
-KEPT = ("acl_", "disable_preemption", "intra-queue-preemption.disable_preemption")
-"""Beginnings of keys that grant no container: they are shown. ``disable_preemption`` is read as well."""
-
-CREATION = "auto-queue-creation-v2."
-CREATED_MAX = 1000
-"""Most queues on demand: Hadoop's default."""
-
-GENERAL = {
-    "maximum-am-resource-percent": None,
-    "resource-calculator": ("org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",),
-    "node-locality-delay": ("-1", "0"),
-    "rack-locality-additional-delay": ("-1", "0"),
-    "maximum-applications": ("10000",),
-    "user-limit-factor": ("1", "1.0"),
-    "minimum-user-limit-percent": ("100",),
-    "per-node-heartbeat.multiple-assignments-enabled": ("true",),
-    "per-node-heartbeat.maximum-offswitch-assignments": ("1",),
-    "per-node-heartbeat.maximum-container-assignments": ("-1", "100"),
-    "reservations-continue-look-all-nodes": ("true",),
-    "schedule-asynchronously.enable": ("false",),
-    "application.fail-fast": ("false",),
-    "queue-mappings": ("",),
-    "queue-mappings-override.enable": ("false",),
-    "workflow-priority-mappings": ("",),
-    "workflow-priority-mappings-override.enable": ("false",),
-    "max-parallel-apps": ("2147483647",),
-    "user.max-parallel-apps": ("2147483647",),
-    "legacy-queue-mode.enabled": ("true",),
-}
-"""General keys, and the values that mean what the emulator does (None: read)."""
-
-BOTH = {
-    "capacity": None,
-    "maximum-capacity": None,
-    "ordering-policy": None,
-    "priority": None,
-    "state": None,
-    "maximum-am-resource-percent": None,
-    "minimum-user-limit-percent": None,
-    "user-limit-factor": None,
-    "accessible-node-labels": None,
-    "default-node-label-expression": None,
-    "max-parallel-apps": ("2147483647",),
-    "maximum-applications": ("10000",),
-    "maximum-application-lifetime": ("-1",),
-    "default-application-lifetime": ("-1",),
-    "default-application-priority": ("0",),
-    "ordering-policy.fair.enable-size-based-weight": ("false",),
-    "auto-create-child-queue.enabled": ("false",),
-    "auto-queue-creation-v2.enabled": ("true", "false"),
-    "auto-queue-creation-v2.maximum-queue-depth": None,
-    "auto-queue-creation-v2.max-queues": ("1000",),
-    "auto-queue-creation-v2.queue-auto-removal.enable": ("true", "false"),
-    "allow-zero-capacity-sum": ("false",),
-    "reservable": ("false",),
-    "queues": None,
-}
-"""Keys of one queue, and the values that mean what the emulator does (None: read)."""
-
-LABEL_KEY = re.compile(r"accessible-node-labels\.([A-Za-z0-9_-]{1,255})\.(maximum-)?capacity")
-
-MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
-TOLERANCE_PERCENT = 1e-3
 
 
 class SchedulerFile(NamedTuple):

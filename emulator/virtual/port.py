@@ -20,7 +20,8 @@ from emulator.cluster.entities import (
     NodeReservation,
 )
 from emulator.cluster.executors.spark_master import SparkMaster
-from emulator.cluster.queue_tree import TreeQueue, TreeScheduler
+from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queues.tree_queue import TreeQueue
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id, node_id
 from emulator.cluster.task import checkpointable, keys_done, remaining_ms
 from emulator.virtual.spark_view import executor_views, obey

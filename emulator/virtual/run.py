@@ -20,7 +20,8 @@ from emulator.cluster.entities import NodeLabel, ParentConfig, QueueConfig
 from emulator.cluster.executors.spark_master import SparkMaster
 from emulator.cluster.faults import Fault
 from emulator.cluster.preemption import CapacityPreemption
-from emulator.cluster.queue_tree import QueueSource, TreeScheduler
+from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queues.tree_queue import QueueSource
 from emulator.cluster.timing import Timing
 from emulator.virtual.lever_tally import LeverFigures, LeverTally
 from emulator.virtual.port import VirtualPort

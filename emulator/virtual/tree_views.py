@@ -6,7 +6,8 @@ A queue's name is its path below root, as everywhere in the emulator; root's is 
 from __future__ import annotations
 
 from emulator.cluster.entities import ParentConfig
-from emulator.cluster.queue_tree import TreeQueue, TreeScheduler
+from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queues.tree_queue import TreeQueue
 from emulator.cluster.resource_manager import application_id
 from yarnctl.deciding.model import ParentView
 from yarnctl.units import NOTHING, Resources, plus

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from emulator.cluster.entities import NodeReservation, ParentConfig
+from emulator.cluster.entities import NodeLabel, NodeReservation, ParentConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import application_id
 from emulator.live.manager.manager_settings import ManagerSettings
@@ -22,7 +22,7 @@ from tests import http_client
 from tests.hadoop.background import Background
 from tests.live.rm_playing import Played
 from tests.unit.hadoop.replaying import PATIENT
-from tests.unit.scheduler_files import ABSOLUTE, NESTED, USERS, write_file
+from tests.unit.scheduler_files import ABSOLUTE, LABELLED, NESTED, USERS, write_file
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort
 from yarnctl.cli import PROGRAM
@@ -54,9 +54,11 @@ PATHS = Settings(preempting_queues=("root.eng.prod",), preemptable_queues=("root
 class Nested:
     """A served manager with the queues of a file; everything happens on the server's thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, labels: tuple[NodeLabel, ...] = ()) -> None:
         file = read_scheduler_file(path)
-        self.played = Played(ManagerSettings(queues=file.leaves, parents=file.parents, keys=file.keys))
+        self.played = Played(
+            ManagerSettings(queues=file.leaves, parents=file.parents, keys=file.keys, labels=labels)
+        )
         scheduler = self.played.manager.actor.scheduler
         assert isinstance(scheduler, TreeScheduler)
         self.scheduler = scheduler
@@ -504,3 +506,103 @@ def test_the_records_of_heartbeats_have_yarns_shape(tmp_path):
             "name": "root", "allocationState": "REJECTED",
             "diagnostic": "Initial check: node resource is insufficient for minimum allocation",
         }  # fmt: skip
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    labels = (NodeLabel(name="gpu", nodes=1), NodeLabel(name="ne", nodes=1, exclusive=False))
+    one = Nested(write_file(tmp_path, {**NESTED, **LABELLED}), labels)
+    with one.background:
+        for name in ("n1:1", "n2:1", "n3:1"):
+            one.background.run(partial(one.played.node, name, 8))
+        yield one
+
+
+def get(one: Nested, path: str) -> Any:
+    return http_client.get(f"{one.background.url}/ws/v1/cluster/{path}").json()
+
+
+def test_nodes_labels_and_partitions_are_shown_as_a_resourcemanager_shows_them(labelled):
+    nodes = {row["id"]: row.get("nodeLabels") for row in get(labelled, "nodes")["nodes"]["node"]}
+    assert nodes == {"n1:1": ["gpu"], "n2:1": ["ne"], "n3:1": None}
+    rows = get(labelled, "get-node-labels")["nodeLabelInfo"]
+    assert [(row["name"], row["exclusivity"]) for row in rows] == [("gpu", "true"), ("ne", "false")]
+    assert rows[0]["partitionInfo"]["resourceAvailable"]["memory"] == "8192"
+    entries = get(labelled, "get-node-to-labels")["nodeToLabels"]["entry"]
+    assert [(row["key"], row["value"]["nodeLabelInfo"]["name"]) for row in entries] == [
+        ("n1:1", "gpu"), ("n2:1", "ne"),
+    ]  # fmt: skip
+    found = get(labelled, "metrics")["clusterMetrics"]
+    assert (found["totalMB"], found["availableMB"], found["activeNodes"]) == (8192, 8192, 3)
+    assert found["totalClusterResourcesAcrossPartition"]["memory"] == 3 * 8192
+    queues = shown(labelled)
+    assert queues["root.mkt"]["minEffectiveCapacity"]["memory"] == 2457  # 30 % of one node
+    shares = {
+        path: {
+            row["partitionName"]: row["absoluteCapacity"]
+            for row in queues[path]["capacities"]["queueCapacitiesByPartition"]
+        }
+        for path in ("root", "root.eng.lab", "root.mkt", "root.res")
+    }
+    assert shares == {
+        "root": {"": 100.0, "gpu": 100.0, "ne": 100.0},
+        "root.eng.lab": {"": 16.0, "gpu": 50.0, "ne": 0.0},
+        "root.mkt": {"": 30.0, "gpu": 0.0, "ne": 100.0},
+        "root.res": {"": 30.0, "ne": 0.0},
+    }
+    assert (queues["root.res"]["nodeLabels"], queues["root.mkt"]["nodeLabels"]) == (["ne"], ["*"])
+    assert queues["root.eng.lab"]["defaultNodeLabelExpression"] == "gpu"
+    labelled.check()
+
+
+def test_requests_and_use_of_a_partition_are_shown_beside_those_of_other_nodes(labelled):
+    played = labelled.played
+
+    def play() -> tuple[str, str]:
+        gpu, plain = played.submit("lab"), played.submit("res")
+        for app in (gpu, plain):
+            for name in ("n1:1", "n2:1", "n3:1"):
+                played.beat(name)
+            played.up(app)
+        for app, maps in ((gpu, 6), (plain, 9)):
+            played.call(app, (20, maps))
+            for _ in range(40):
+                for name in ("n1:1", "n2:1", "n3:1"):
+                    played.beat(name)
+        return gpu.id, plain.id
+
+    gpu, plain = labelled.background.run(play)
+    queues = shown(labelled)
+
+    def use(path: str, kind: str) -> dict[str, int]:
+        rows = queues[path]["resources"]["resourceUsagesByPartition"]
+        return {row["partitionName"]: row[kind]["vCores"] for row in rows if row[kind]["vCores"]}
+
+    assert use("root.eng.lab", "used") == use("root.eng", "used") == {"gpu": 4}  # its maximum is a half
+    assert use("root.eng.lab", "pending") == {"gpu": 3}
+    assert use("root.res", "used") == {"": 8, "ne": 2}
+    assert queues["root.eng.lab"]["pendingContainers"] == 0
+    assert queues["root.res"]["resourcesUsed"]["vCores"] == 8
+    app = get(labelled, f"apps/{gpu}")["app"]
+    assert (app["appNodeLabelExpression"], app["amNodeLabelExpression"]) == ("gpu", "gpu")
+    assert {row["nodeLabelExpression"] for row in app["resourceRequests"]} == {"gpu"}
+    rows = {row["partitionName"]: row for row in app["resourceInfo"]["resourceUsagesByPartition"]}
+    assert (rows["gpu"]["used"]["vCores"], rows["gpu"]["pending"]["vCores"], rows[""]["used"]["vCores"]) == (
+        4,
+        3,
+        0,
+    )
+    assert "appNodeLabelExpression" not in get(labelled, f"apps/{plain}")["app"]
+    found = get(labelled, "metrics")["clusterMetrics"]
+    assert (found["allocatedMB"], found["pendingMB"]) == (8192, 0)
+    assert found["totalUsedResourcesAcrossPartition"]["vCores"] == 14
+
+
+def test_a_label_that_a_queue_may_not_use_or_that_no_node_has_is_refused(labelled):
+    for queue, label in (("res", "gpu"), ("mkt", "nowhere")):
+        with pytest.raises(RequestRefused, match="doesn't have permission to access all labels"):
+            labelled.background.run(
+                lambda queue=queue, label=label: labelled.played.submit(queue, label=label)
+            )
+    app = labelled.background.run(lambda: labelled.played.submit("res", label="ne"))
+    assert app.actor.label == "ne"

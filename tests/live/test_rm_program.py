@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from emulator.cluster.entities import NodeLabel
 from emulator.live.manager.manager_settings import queues_of_text
+from emulator.live.programs.manager_program import Options, settings_of
 from emulator.live.wire.http_server import bind
 from emulator.scenario.scheduler_file import read_scheduler_file
 from tests import http_client
@@ -104,3 +107,21 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path, old, new, why):
     with pytest.raises(BadInput, match=why) as caught:
         read_scheduler_file(path)
     assert str(path) in str(caught.value)
+
+
+def test_node_labels_are_read_from_their_text_and_need_a_file(tmp_path):
+    options = Options(work=tmp_path, scheduler_xml=DUAL, node_labels="gpu:2,ne:1:shared")
+    assert settings_of(options).labels == (
+        NodeLabel(name="gpu", nodes=2), NodeLabel(name="ne", nodes=1, exclusive=False),
+    )  # fmt: skip
+    for text, why in (
+        ("gpu", "'gpu' is not NAME:NODES"),
+        ("gpu:x", "'gpu:x' is not NAME:NODES"),
+        ("g u:1", "'g u:1' is not NAME:NODES"),
+        ("gpu:1:open", "neither exclusive nor shared"),
+        ("gpu:1,gpu:2", "named twice"),
+    ):
+        with pytest.raises(BadInput, match=why):
+            settings_of(msgspec.structs.replace(options, node_labels=text))
+    with pytest.raises(BadInput, match="has no effect without --scheduler-xml"):
+        settings_of(msgspec.structs.replace(options, scheduler_xml=None))

@@ -160,7 +160,8 @@ def test_jobs_of_a_leaf_with_a_default_label_run_on_its_nodes(scenario, tmp_path
     assert prepared.identity != prepare(msgspec.structs.replace(scenario, node_labels=())).identity
     for name in scenario.schemes:
         run = Run(msgspec.structs.replace(setup(scenario), validate=True), prepared.jobs, SCHEMES[name])
-        watch, used = RunWatch(run), set()
+        watch = RunWatch(run)
+        used: set[tuple[str, str]] = set()
 
         def look(watch: RunWatch = watch, used: set[tuple[str, str]] = used) -> None:
             check_all(watch)

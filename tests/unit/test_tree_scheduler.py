@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from emulator.cluster.entities import Application, Ask, Container, Node, ParentConfig, TreeLeafConfig
-from emulator.cluster.queue_tree import SharedLeaf, TreeScheduler
+from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queues.tree_queue import SharedLeaf
 from emulator.cluster.resource_manager import ResourceManager
 from tests.unit.deciding.queue_trees import (
     HEAD_OF_LINE,

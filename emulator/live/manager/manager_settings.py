@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from emulator.cluster.entities import ParentConfig, QueueConfig
+from emulator.cluster.entities import NodeLabel, ParentConfig, QueueConfig
 from emulator.cluster.preemption import PreemptionConfig
 from emulator.cluster.timing import HADOOP3, Timing
 from emulator.scenario.scheduler_file import is_queue_name
@@ -28,6 +28,7 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a live ResourceManager.
 
     ``parents`` and ``keys``: where the queues come from a capacity-scheduler.xml, the parents and all keys.
+    ``labels`` go to the nodes in the order in which they register first.
     ``silence_floor_ms``: a gap between heartbeats shorter than this in *wall* time is no loss, at any speed.
     ``linger_ms``: how long an AM may run after it unregistered. ``finished_kept``: as YARN's
     max-completed-applications. ``seed`` draws the phases of nodes that name none. ``preemption``: YARN's own
@@ -37,6 +38,7 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     queues: tuple[QueueConfig, ...] = QUEUES
     parents: tuple[ParentConfig, ...] = ()
     keys: Mapping[str, str] = {}
+    labels: tuple[NodeLabel, ...] = ()
     timing: Timing = HADOOP3
     max_attempts: int = 2
     am_expiry_ms: int = 60_000
@@ -65,6 +67,23 @@ def queues_of_text(text: str) -> tuple[QueueConfig, ...]:
         QueueConfig(name=name, capacity_ratio=share, am_ratio=AM_RATIO, preempting=at == 0)
         for at, (name, share) in enumerate(shares.items())
     )
+
+
+def labels_of_text(text: str) -> tuple[NodeLabel, ...]:
+    """Return the node labels of ``NAME:NODES,NAME:NODES:shared``. Raises BadInput."""
+    found: dict[str, NodeLabel] = {}
+    for part in text.split(","):
+        name, _, rest = part.strip().partition(":")
+        count, _, kind = rest.partition(":")
+        if not is_queue_name(name) or not (count.isascii() and count.isdigit() and len(count) < 6):
+            raise BadInput(
+                "--node-labels", f"{part[:60]!r} is not NAME:NODES", "use for example gpu:2,ne:1:shared"
+            )
+        if kind not in ("", "shared") or name in found:
+            problem = f"{part[:60]!r} is named twice, or is neither exclusive nor shared"
+            raise BadInput("--node-labels", problem, "name each label once; add :shared or nothing")
+        found[name] = NodeLabel(name=name, nodes=int(count), exclusive=not kind)
+    return tuple(found.values())
 
 
 def _number(where: str, text: str) -> float:

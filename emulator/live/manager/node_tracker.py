@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from emulator.cluster.entities import Container, Node
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.held_containers import HeldContainers
 from emulator.live.manager.state import ManagerState, NodeRecord
 from emulator.live.wire import messages
@@ -50,6 +51,8 @@ class NodeTracker:
             number = len(self._state.actor.nodes)
             actor = Node(number, registration.memory_mib, registration.vcores, phase_ms)
             actor.name = registration.node
+            if isinstance(self._state.actor.scheduler, TreeScheduler):
+                actor.label = self._state.label_of(registration.node)
             self._state.actor.register_node(actor)
             self._state.lost.pop(registration.node, None)
             self._state.nodes[registration.node] = NodeRecord(

@@ -306,7 +306,18 @@ class LiveResourceManager:
                 f"Invalid resource request! Cannot allocate containers as requested resource is greater than"
                 f" maximum allowed allocation: requested {submission.am_size}, maximum {largest}"
             )
+        label = submission.label or queue.default_label
+        if label and not (
+            isinstance(scheduler, TreeScheduler)
+            and label in scheduler.labels
+            and scheduler.nodes[queue.name].may_request(label)
+        ):
+            raise RequestRefused(
+                f"Invalid resource request, queue={queue.name.rpartition('.')[2]} doesn't have permission to"
+                f" access all labels in resource request. labelExpression of resource request={label[:100]}"
+            )
         actor = Application(number, queue, submission.user, now_ms, submission.am_size.memory_mib)
+        actor.label = label
         submission = msgspec.structs.replace(submission, queue=queue.name)
         priority = min(max(0, submission.priority), self.settings.max_priority)
         app = AppRecord(submission, number, actor, now_ms, now_ms, submission.queue, priority, priority)

@@ -29,7 +29,10 @@ _NO_ORDERS, _NO_MAIL = messages.NodeOrders(number=0), messages.Allocated(number=
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client submits. ``job`` is the text for the AM, unread; tags are kept as YARN keeps them."""
+    """What a client submits. ``job`` is the text for the AM, unread; tags are kept as YARN keeps them.
+
+    ``label``: the node label of all its requests ("": the queue's default).
+    """
 
     application: str
     queue: str
@@ -39,6 +42,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     tags: tuple[str, ...] = ()
     am_size: Resources = Resources(1024, 1)
+    label: str = ""
     max_attempts: int = 0
     job: msgspec.Raw = msgspec.Raw(b"{}")
 
@@ -240,12 +244,23 @@ class ManagerState:
         if isinstance(self.actor.scheduler, TreeScheduler) and settings.keys:
             leaves = tuple(each for each in settings.queues if isinstance(each, TreeLeafConfig))
             self.actor.scheduler.source = SchedulerFile(leaves, settings.parents, settings.keys)
+        if isinstance(self.actor.scheduler, TreeScheduler):
+            self.actor.scheduler.set_labels({each.name: each.exclusive for each in settings.labels})
+        self._labels = [each.name for each in settings.labels for _ in range(each.nodes)]
+        self._label_of: dict[str, str] = {}
         self.register = Register(epoch, settings.finished_kept)
         self.nodes: dict[str, NodeRecord] = {}
         self.lost: dict[str, NodeRecord] = {}
         self.containers: dict[str, ContainerRecord] = {}
         self.driven = False
         """Whether time passes by itself."""
+
+    def label_of(self, node: str) -> str:
+        """Return a node's label: the next that is left when it registers first, then always the same."""
+        if node not in self._label_of:
+            place = len(self._label_of)
+            self._label_of[node] = self._labels[place] if place < len(self._labels) else ""
+        return self._label_of[node]
 
     def after(self, span_ms: int, handler: Callable[[Any], object], argument: Any) -> None:
         """Call a handler after a span of kernel time."""

@@ -12,7 +12,7 @@ import msgspec
 
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3
-from emulator.live.manager.manager_settings import queues_of_text
+from emulator.live.manager.manager_settings import labels_of_text, queues_of_text
 from emulator.live.manager.service import QUEUES, LiveResourceManager, ManagerSettings
 from emulator.live.rest.dialect import Version
 from emulator.live.rest.site import ManagerSite
@@ -35,6 +35,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     work: Path
     queues: str = ""
     scheduler_xml: Path | None = None
+    node_labels: str = ""
     dialect: Version = "3.4"
     speed: float = 1.0
     node_expiry_ms: int | None = None
@@ -49,6 +50,9 @@ def settings_of(options: Options) -> ManagerSettings:
     """Return the manager's settings. Raises BadInput."""
     if options.queues and options.scheduler_xml is not None:
         raise BadInput("--queues", "cannot be combined with --scheduler-xml", "give one of them")
+    if options.node_labels and options.scheduler_xml is None:
+        problem = "has no effect without --scheduler-xml"
+        raise BadInput("--node-labels", problem, "give the partitions' capacities in a file")
     queues = queues_of_text(options.queues) if options.queues else QUEUES
     timing = HADOOP3
     if options.node_expiry_ms is not None:
@@ -57,6 +61,8 @@ def settings_of(options: Options) -> ManagerSettings:
     if options.scheduler_xml is not None:
         file = read_scheduler_file(options.scheduler_xml)
         settings = msgspec.structs.replace(settings, queues=file.leaves, parents=file.parents, keys=file.keys)
+    if options.node_labels:
+        settings = msgspec.structs.replace(settings, labels=labels_of_text(options.node_labels))
     if options.am_expiry_ms is not None:
         settings = msgspec.structs.replace(settings, am_expiry_ms=options.am_expiry_ms)
     return settings

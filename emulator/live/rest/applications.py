@@ -89,8 +89,11 @@ class Rows:
         if "timeouts" not in hidden:
             unlimited = {"type": "LIFETIME", "expiryTime": "UNLIMITED", "remainingTimeInSeconds": -1}
             row["timeouts"] = {"timeout": [unlimited]}
+        label = app.actor.label
         if "amNodeLabelExpression" not in hidden:
-            row["amNodeLabelExpression"] = ""
+            row["amNodeLabelExpression"] = label
+        if label and "appNodeLabelExpression" not in hidden:
+            row["appNodeLabelExpression"] = label
         if "resourceRequests" not in hidden and not app.over and (asked := self._requests(app)):
             row["resourceRequests"] = asked
         just_accepted = not app.attempts and not app.over
@@ -184,6 +187,8 @@ class Rows:
             sum(ask.count * ask.memory_mib for ask in actor.asks),
             sum(ask.count * ask.vcores for ask in actor.asks),
         )
+        if labels := {actor.label, *(each.actor.node.label for each in app.containers.values())} - {""}:
+            return {"resourceUsagesByPartition": _by_partition(app, labels, pending)}
         _, reserved_mib, reserved_vcores = reserved.get(app.number, (0, 0, 0))
         am = vector(*app.submission.am_size) if app.attempts else vector(0, 0)
         rows = usage(
@@ -203,7 +208,7 @@ class Rows:
         return [
             line
             for priority, (size, count) in sorted(asks.items())
-            for line in _rows(priority, size, count, host)
+            for line in _rows(priority, size, count, host, app.actor.label)
         ]
 
     # --- attempts and containers --------------------------------------------------------------
@@ -302,7 +307,21 @@ class Rows:
         }
 
 
-def _rows(priority: int, size: tuple[int, int], count: int, host: str) -> list[dict[str, Any]]:
+def _by_partition(app: AppRecord, labels: set[str], pending: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what an application holds and requests in each partition; its master is in its own."""
+    rows = []
+    for label in ("", *sorted(labels)):
+        held = [each.actor for each in app.containers.values() if each.actor.node.label == label]
+        memory_mib, vcores = sum(each.memory_mib for each in held), sum(each.vcores for each in held)
+        own = label == app.actor.label
+        more = {"pending": pending} if own else {}
+        if own and app.attempts:
+            more["amUsed"] = vector(*app.submission.am_size)
+        rows.append(usage(memory_mib, vcores, **more)[0] | {"partitionName": label})
+    return rows
+
+
+def _rows(priority: int, size: tuple[int, int], count: int, host: str, label: str) -> list[dict[str, Any]]:
     """Return an ask's rows; only the one for ``*`` counts, the others repeat it."""
     places = ["*", RACK, host] if priority in LOCAL_PRIORITIES else ["*"]
     return [
@@ -313,7 +332,7 @@ def _rows(priority: int, size: tuple[int, int], count: int, host: str) -> list[d
             "capability": vector(*size),
             "numContainers": count,
             "relaxLocality": True,
-            "nodeLabelExpression": "",
+            "nodeLabelExpression": label,
             "executionTypeRequest": {"executionType": "GUARANTEED", "enforceExecutionType": False},
             "enforceExecutionType": False,
         }

@@ -63,6 +63,7 @@ class Context(msgspec.Struct):
     tags: _Tags | list[str] | str | None = field(name="application-tags", default=None)
     size: _Size = field(name="resource", default_factory=_Size)
     most_attempts: int = field(name="max-app-attempts", default=0)
+    label: str = field(name="app-node-label-expression", default="")
     launch: _Launch = field(name="am-container-spec", default_factory=_Launch)
 
 
@@ -93,6 +94,7 @@ def submit(manager: LiveResourceManager, request: WebRequest, url: str) -> Reply
         priority=context.priority,
         tags=_tags(context.tags),
         am_size=size,
+        label=context.label.strip(),
         max_attempts=context.most_attempts,
         job=_job(context.launch.environment.entry),
     )

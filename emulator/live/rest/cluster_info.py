@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from emulator.cluster.entities import NodeReservation
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import NodeRecord
 from emulator.live.rest.dialect import CONSTANT_FIELDS, Dialect
@@ -52,10 +53,10 @@ def info(manager: LiveResourceManager, dialect: Dialect) -> dict[str, Any]:
 
 
 def pending_of(manager: LiveResourceManager) -> tuple[int, int, int]:
-    """Return containers, MiB and vcores asked for and not granted, over all applications."""
+    """Return containers, MiB and vcores requested and not granted, of nodes without a label."""
     count = memory_mib = vcores = 0
     for app in manager.applications.values():
-        for ask in app.actor.asks:
+        for ask in app.actor.asks if not app.actor.label else ():
             count += ask.count
             memory_mib += ask.count * ask.memory_mib
             vcores += ask.count * ask.vcores
@@ -76,16 +77,24 @@ def reservations(nodes: Iterable[NodeRecord]) -> dict[int, tuple[int, int, int]]
 
 
 def metrics(manager: LiveResourceManager) -> dict[str, Any]:
-    """Return ClusterMetrics."""
-    nodes = list(manager.nodes.values())
+    """Return ClusterMetrics: memory and vcores of nodes without a label, and of all across partitions."""
+    every = list(manager.nodes.values())
+    nodes = [node for node in every if not node.actor.label]
     total_mib, total_vcores = manager.actor.total
     free_mib = sum(node.actor.free_mib for node in nodes)
     free_vcores = sum(node.actor.free_vcores for node in nodes)
+    whole = vector(
+        sum(node.actor.total_mib for node in every), sum(node.actor.total_vcores for node in every)
+    )
+    held = vector(
+        sum(node.actor.total_mib - node.actor.free_mib for node in every),
+        sum(node.actor.total_vcores - node.actor.free_vcores for node in every),
+    )
     waiting, waiting_mib, waiting_vcores = pending_of(manager)
     reserved = [sum(each) for each in zip((0, 0, 0), *reservations(nodes).values(), strict=True)]
     ended = [app.state for app in manager.finished.values()]
     running = sum(app.state == "RUNNING" for app in manager.applications.values())
-    total, used = vector(total_mib, total_vcores), vector(total_mib - free_mib, total_vcores - free_vcores)
+    everywhere = [sum(each) for each in zip((0, 0, 0), *reservations(every).values(), strict=True)]
     return CONSTANT_FIELDS["clusterMetrics"] | {
         "appsSubmitted": len(ended) + len(manager.applications),
         "appsCompleted": ended.count("FINISHED"),
@@ -106,12 +115,12 @@ def metrics(manager: LiveResourceManager) -> dict[str, Any]:
         "containersPending": waiting,
         "totalMB": total_mib,
         "totalVirtualCores": total_vcores,
-        "totalNodes": len(nodes) + len(manager.lost),
+        "totalNodes": len(every) + len(manager.lost),
         "lostNodes": len(manager.lost),
-        "activeNodes": len(nodes),
-        "totalUsedResourcesAcrossPartition": used,
-        "totalClusterResourcesAcrossPartition": total,
-        "totalReservedResourcesAcrossPartition": vector(reserved[1], reserved[2]),
+        "activeNodes": len(every),
+        "totalUsedResourcesAcrossPartition": held,
+        "totalClusterResourcesAcrossPartition": whole,
+        "totalReservedResourcesAcrossPartition": vector(everywhere[1], everywhere[2]),
         "totalAllocatedContainersAcrossPartition": len(manager.containers),
     }
 
@@ -129,6 +138,7 @@ def node_row(
         "rack": node.rack,
         "state": "LOST" if lost else "RUNNING",
         "id": node.id,
+        **({"nodeLabels": [actor.label]} if actor.label else {}),
         "nodeHostName": node.id.rpartition(":")[0] or node.id,
         "nodeHTTPAddress": "" if lost else node.http_address,
         "lastHealthUpdate": manager.driver.wall_of(node.heartbeat_at_ms),
@@ -167,3 +177,18 @@ def nodes(manager: LiveResourceManager, dialect: Dialect, states: frozenset[str]
     if not states or "LOST" in states:
         rows += [node_row(manager, node, dialect, 0, lost=True) for node in manager.lost.values()]
     return sorted(rows, key=lambda row: str(row["id"]))
+
+
+def labels(manager: LiveResourceManager) -> list[dict[str, Any]]:
+    """Return the cluster's node labels, with the resources of each partition."""
+    scheduler = manager.actor.scheduler
+    if not isinstance(scheduler, TreeScheduler):
+        return []
+    return [
+        {
+            "name": name,
+            "exclusivity": exclusive,
+            "partitionInfo": {"resourceAvailable": vector(*scheduler.totals[name])},
+        }
+        for name, exclusive in scheduler.labels.items()
+    ]

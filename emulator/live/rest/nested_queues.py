@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from emulator.cluster.entities import ParentConfig, TreeLeafConfig
-from emulator.cluster.queue_tree import TreeQueue, TreeScheduler
+from emulator.cluster.entities import LeafQueue, ParentConfig, TreeLeafConfig
+from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queues.tree_queue import TreeQueue
 from emulator.live.rest.cluster_info import vector
 from emulator.live.rest.dialect import CONSTANT_FIELDS
-from yarnctl.units import Resources
+from yarnctl.units import NOTHING, Resources, plus
 
 Row = dict[str, Any]
 
@@ -37,9 +38,9 @@ def root_fields(scheduler: TreeScheduler, total: Resources, leaf_rows: Mapping[s
     return {
         "usedCapacity": row["absoluteUsedCapacity"],
         "orderingPolicyInfo": _order(root),
-        "capacities": row["capacities"],
+        "capacities": _with_partitions(scheduler, root, row)["capacities"],
         "autoCreationEligibility": _eligibility(root),
-        "queues": _list(_rows(root, total, leaf_rows)),
+        "queues": _list(_rows(scheduler, root, total, leaf_rows)),
     }
 
 
@@ -47,15 +48,54 @@ def _list(rows: list[Row]) -> Row:
     return {"queue": rows} if rows else {}
 
 
-def _rows(parent_queue: TreeQueue, total: Resources, leaf_rows: Mapping[str, Row]) -> list[Row]:
+def _rows(
+    scheduler: TreeScheduler, parent_queue: TreeQueue, total: Resources, leaf_rows: Mapping[str, Row]
+) -> list[Row]:
     rows = []
     for queue in parent_queue.below:
         if queue.leaf is not None:
-            rows.append(_leaf(queue, total, leaf_rows[queue.path]))
+            row = _leaf(queue, total, leaf_rows[queue.path])
+            rows.append(_with_partitions(scheduler, queue, row))
             continue
-        below = _rows(queue, total, leaf_rows)
-        rows.append(_parent(queue, total, below))
+        below = _rows(scheduler, queue, total, leaf_rows)
+        rows.append(_with_partitions(scheduler, queue, _parent(queue, total, below)))
     return rows
+
+
+def _with_partitions(scheduler: TreeScheduler, queue: TreeQueue, row: Row) -> Row:
+    """Return a queue's row with those of each partition that it may use or uses."""
+    for label in scheduler.labels:
+        own = scheduler.trees[label][queue.name]
+        if not (own.may_request(label) or own.used_mib or own.used_vcores):
+            continue
+        (shares,) = _fields(own, scheduler.totals[label])["capacities"]["queueCapacitiesByPartition"]
+        row["capacities"]["queueCapacitiesByPartition"].append(shares | {"partitionName": label})
+        if queue.above is not None:
+            row["resources"]["resourceUsagesByPartition"].append(_usage(scheduler, own))
+    return row
+
+
+def _usage(scheduler: TreeScheduler, queue: TreeQueue) -> Row:
+    """Return what a queue uses, reserves and requests of the nodes with a label."""
+    pending = reserved = NOTHING
+    for leaf in _leaves(queue):
+        for app in (*leaf.demand, *leaf.waiting):
+            if app.label == queue.label:
+                for ask in app.asks:
+                    pending = plus(pending, Resources(ask.count * ask.memory_mib, ask.count * ask.vcores))
+                reserved = plus(reserved, scheduler.kept_for(app))
+    nothing = vector(0, 0)
+    return {"partitionName": queue.label} | dict.fromkeys(USES, nothing) | {
+        "used": vector(queue.used_mib, queue.used_vcores),
+        "reserved": vector(*reserved),
+        "pending": vector(*pending),
+    }  # fmt: skip
+
+
+def _leaves(queue: TreeQueue) -> list[LeafQueue]:
+    if queue.leaf is not None:
+        return [queue.leaf]
+    return [leaf for child in queue.below for leaf in _leaves(child)]
 
 
 def _leaf(queue: TreeQueue, total: Resources, own_row: Row) -> Row:
@@ -141,7 +181,7 @@ def _fields(queue: TreeQueue, total: Resources) -> Row:
         "effectiveMinResource": guaranteed,
         "effectiveMaxResource": maximum,
     }  # fmt: skip
-    if isinstance(config, ParentConfig | TreeLeafConfig):
+    if isinstance(config, ParentConfig | TreeLeafConfig) and not queue.label:
         kind, own = _kind(config, capacity)
         shares, row = shares | kind, row | own
     return shares | {
@@ -159,6 +199,10 @@ def _fields(queue: TreeQueue, total: Resources) -> Row:
 def _kind(config: ParentConfig | TreeLeafConfig, capacity: float) -> tuple[Row, Row]:
     """Return the fields of a queue with a weight, with resources or on demand, and those of its partition."""
     kind: Row = {"creationMethod": "dynamicFlexible"} if config.on_demand else {}
+    if config.accessible is not None:
+        kind["nodeLabels"] = list(config.accessible)
+    if config.default_label:
+        kind["defaultNodeLabelExpression"] = config.default_label
     own: Row = {}
     if config.weight is not None:
         own = {"weight": config.weight, "normalizedWeight": round(capacity / 100, 6)}

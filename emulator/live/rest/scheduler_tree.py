@@ -92,7 +92,7 @@ def _capacities(
 def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfiguration) -> dict[str, Any]:
     config = queue.config
     apps = [app for app in manager.applications.values() if app.actor.queue is queue]
-    asks = [ask for app in apps for ask in app.actor.asks]
+    asks = [ask for app in apps if not app.actor.label for ask in app.actor.asks]
     pending = vector(
         sum(ask.count * ask.memory_mib for ask in asks), sum(ask.count * ask.vcores for ask in asks)
     )
@@ -104,7 +104,7 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
     own_used = (
         round(100 * queue.used_mib / queue.guaranteed.memory_mib, 3) if queue.guaranteed.memory_mib else 0.0
     )
-    reserved = reservations(manager.nodes.values())
+    reserved = reservations(node for node in manager.nodes.values() if not node.actor.label)
     held = [reserved[app.number] for app in apps if app.number in reserved]
     am_limit = vector(queue.am_mib, int(queue.maximum_vcores * config.am_ratio))
     am_used = vector(queue.am_used_mib, sum(app.actor.activated for app in apps))

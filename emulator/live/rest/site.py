@@ -175,6 +175,8 @@ class ManagerSite:
         add("GET", f"{ROOT}/scheduler-overview", self._overview)
         add("GET", f"{ROOT}/nodes", self._nodes)
         add("GET", f"{ROOT}/nodes/{{node}}", self._node)
+        add("GET", f"{ROOT}/get-node-labels", self._node_labels)
+        add("GET", f"{ROOT}/get-node-to-labels", self._node_to_labels)
         add("GET", f"{ROOT}/scheduler-conf", self._get_scheduler_conf)
         add("PUT", f"{ROOT}/scheduler-conf", self._put_scheduler_conf)
         add("GET", "/stacks", self._stacks)
@@ -268,6 +270,22 @@ class ManagerSite:
         held = cluster_info.containers_by_node(self.manager)[name]
         row = cluster_info.node_row(self.manager, node, self.dialect, held, name not in self.manager.nodes)
         return self.dialect.natural("node", row)
+
+    def _node_labels(self, _: WebRequest) -> Reply:
+        self.manager.now_ms()
+        told = {"nodeLabelInfo": cluster_info.labels(self.manager)}
+        return self.dialect.mapped(told if self.dialect.version == "3.4" else {"nodeLabelsInfo": told})
+
+    def _node_to_labels(self, _: WebRequest) -> Reply:
+        self.manager.now_ms()
+        rows = {row["name"]: row for row in cluster_info.labels(self.manager)}
+        entries = [
+            {"key": node.id, "value": {"nodeLabelInfo": [rows[node.actor.label]]}}
+            for node in self.manager.nodes.values()
+            if node.actor.label
+        ]
+        told = {"nodeToLabels": {"entry": entries} if entries else {}}
+        return self.dialect.mapped(told if self.dialect.version == "3.4" else {"nodeToLabelsInfo": told})
 
     def _attempt_of(self, app: AppRecord, request: WebRequest) -> AttemptRecord:
         name = request.values[1]
