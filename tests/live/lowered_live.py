@@ -252,9 +252,9 @@ class LoweringCluster:
 class Queue(LoweringCluster):
     """``maximum-capacity`` of research."""
 
-    kind = "queue"
+    kind: ClassVar[ChangeKind] = "queue"
     nodes = 3
-    options = ("--cap-queue", "--in-flight-least", "4")
+    options: ClassVar[tuple[str, ...]] = ("--cap-queue", "--in-flight-least", "4")
     reading = "/ws/v1/cluster/scheduler-conf"
     owners = "60"
     KEY = "maximum-capacity"

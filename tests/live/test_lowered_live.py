@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.lowered_live import KINDS, Daemon, LoweringCluster, Queue
+from tests.live.lowered_live import KINDS, Daemon, LoweringCluster, Preemption, Queue
 from tests.live.test_all_in_one import wait_until
 from tests.soak.lowered_kinds import Case, Life, command
 
@@ -66,6 +66,23 @@ def test_restore_works_without_a_daemon_and_leaves_a_running_one_alone(
     (row,) = json.loads(done.stdout)["settings"]
     assert row["state"] == "the value before the change was read back"
     assert (whole.value(), whole.records) == (whole.before, [])
+
+
+def test_net_is_back_at_once_after_a_kill_and_yarn_preempts_nothing_before(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with closing(Preemption(tmp_path / "cluster")) as rig:
+        rig.renew()
+        daemon = Daemon(rig.url, state, *rig.options)
+        wait_until(lambda: "change done" in rig.trap.passed, "YARN's preemption is switched off")
+        rig.demand()
+        wait_until(lambda: "checkpointed -> freed" in daemon.said, "a container is freed")
+        assert rig.preempted == 0, "YARN preempted while yarnctl acted"
+        daemon.kill()
+        daemon.ended()
+        assert (rig.value(), len(rig.records)) == ("true", 1)
+        done = command("restore", "--rm", rig.url, "--all", "--state-dir", str(state))
+        assert (done.returncode, "waiting up to" in done.stderr) == (0, False), done
+        assert (rig.value(), rig.records) == ("", [])
 
 
 def test_a_state_directory_that_is_emptied_ends_it_with_the_path_and_the_next_step(

@@ -168,10 +168,28 @@ def test_tuned_takes_all_that_is_owed_after_one_second():
 def test_what_is_no_longer_owed_loses_its_mark():
     policy = crowd(PreemptionConfig())
     policy.run(50_000)
-    for app in policy.cluster.rm.applications.values():
-        policy.cluster.rm.scheduler.clear_asks(app)
+    scheduler = policy.cluster.rm.scheduler
+    for app in {container.app for container in scheduler.live.values()}:
+        scheduler.clear_asks(app)
     policy.run(53_000)
     assert policy.marked_at_ms == {}
+
+
+def test_excused_queue_keeps_its_marks_and_no_container_dies_until_it_is_allowed_again():
+    """As measured on a ResourceManager: the clock of an old mark goes on, and there is no new wait."""
+    excused: set[str] = set()
+    policy = CapacityPreemption(
+        crowd(PreemptionConfig()).cluster, PreemptionConfig(), lambda queue: queue.name in excused
+    )
+    policy.run(50_000)
+    assert policy.marked_at_ms
+    excused.add("research")
+    for at_ms in range(53_000, 74_000, 3_000):
+        policy.run(at_ms)
+    assert policy.kills == 0
+    excused.clear()
+    policy.run(74_000)
+    assert policy.kills == 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ import secrets
 import threading
 import time
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -45,6 +47,11 @@ COLUMNS = ("kind", "target", "state", "by hand")
     help="How long to read the settings until they are restored.",
 )
 @click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="State directory of the daemon that has ended on this host: its lock is taken at once.",
+)
+@click.option(
     "--requests", default="/yarnctl/requests", show_default=True, help="HDFS folder of the daemon's requests."
 )
 @cluster_options
@@ -53,6 +60,7 @@ def command(
     targets: tuple[str, ...],
     everything: bool,
     wait_s: int,
+    state_dir: Path | None,
     requests: str,
     cluster: ClusterOptions,
     output: str,
@@ -63,6 +71,7 @@ def command(
     """
     from yarnctl.attach.port import loop_manager
     from yarnctl.daemon.running import found_hdfs, hdfs_client
+    from yarnctl.daemon.state_dir import StateDir
     from yarnctl.hadoop.lock import LOCK_PATH, LockFile
     from yarnctl.restoring.change_file import stored_records
 
@@ -77,20 +86,22 @@ def command(
     changes = [change for one in stored if one.record is not None for change in one.record.changes]
     _require_known(targets, changes)
     wanted = frozenset(targets) if targets else frozenset(change.target for change in changes)
-    lock = LockFile(hdfs, LOCK_PATH, f"restore-{secrets.token_hex(4)}")
-    if not changes or not (targets or everything):
-        if everything and lock.acquire():  # no process leads, and nothing is lowered
-            lock.forget_kind()
-            lock.release()
-        return _print([(change, "lowered") for change in changes], output)
-    is_clean = _acquire(lock)
-    try:
+    with ExitStack() as stack:
+        place = ""
+        if state_dir is not None:  # held meanwhile: no daemon runs on it, and none starts
+            place = stack.enter_context(StateDir(state_dir, lambda: secrets.token_hex(4))).journal_path
+        lock = LockFile(hdfs, LOCK_PATH, f"restore-{secrets.token_hex(4)}", place=place)
+        if not changes or not (targets or everything):
+            if everything and lock.acquire():  # no process leads, and nothing is lowered
+                lock.forget_kind()
+                lock.release()
+            return _print([(change, "lowered") for change in changes], output)
+        is_clean = _acquire(lock)
+        stack.callback(lock.release)
         status = _restore(address, hdfs, lock, requests, wanted, wait_s, output, is_clean)
         if everything and not stored_records(hdfs, LOCK_PATH):
             lock.forget_kind()
         return status
-    finally:
-        lock.release()
 
 
 def _require_known(targets: Sequence[str], changes: Sequence[Change]) -> None:
