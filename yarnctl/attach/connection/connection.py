@@ -234,6 +234,7 @@ class Connection:
             )
         )
         self.applications = ApplicationRows()
+        self.resource_names: tuple[str, ...] = ()
         named = NamedQueues(attachment.preempting_queues, attachment.preemptable_queues, attachment.mode)
         self.queues = queues or QueueNames(named)
         self.leaves: tuple[Leaf, ...] = ()

@@ -32,6 +32,13 @@ class NoQueueOverGuarantee(Reason, frozen=True):
     sentence = "no preemptable queue is over its guarantee"
 
 
+class NoQueueHolds(Reason, frozen=True):
+    """Of these resource types no preemptable queue has as many as one requested container."""
+
+    sentence = "no node has enough free, and no preemptable queue holds enough, of {resources:list}"
+    resources: tuple[str, ...]
+
+
 class QueueAtMaximum(Reason, frozen=True):
     sentence = "the application's queue is at its maximum"
 
@@ -143,7 +150,7 @@ class StandingAside(Reason, frozen=True):
 
 
 _Short = Unmet | ClusterFull
-_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee
+_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | NoQueueHolds
 _Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
 _Limit = _Queue | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
 _Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | MoreUrgentWaits | OthersFirst | StandingAside
