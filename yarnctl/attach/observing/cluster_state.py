@@ -34,7 +34,7 @@ from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.wire import views, yarn
-from yarnctl.units import NOTHING, Resources, fits
+from yarnctl.units import NOTHING, Resources, fits, plus
 
 RESERVED = "RESERVED"
 
@@ -457,13 +457,11 @@ def average(app: yarn.AppInfo, names: Sequence[str] = ()) -> Sizes:
     if app.containers <= 0 or app.allocated_mib <= 0:
         return Sizes(SMALLEST, SMALLEST)
     size = Resources(app.allocated_mib // app.containers, max(1, app.allocated_vcores // app.containers))
-    if names:
-        others = [row.used.of(names) for row in (app.uses.partitions if app.uses is not None else ())]
-        counts = [
-            sum(vector[place] if place < len(vector) else 0 for vector in others)
-            for place in range(2, 2 + len(names))
-        ]
-        size = Resources(*size, *(min(count, max(1, count // app.containers)) for count in counts))
+    if names and app.uses is not None:
+        held = NOTHING
+        for row in app.uses.partitions:
+            held = plus(held, row.used.of(names))
+        size = Resources(*size, *(min(count, max(1, count // app.containers)) for count in held[2:]))
     return Sizes(size, size)
 
 

@@ -301,7 +301,8 @@ def pending(application: yarn.AppInfo) -> PendingSum:
             for ask in requests:
                 sums[label] = plus(sums.get(label, NOTHING), times(ask.size, ask.count))
     labelled = sorted((label, sum_) for label, sum_ in sums.items() if label and sum_ > NOTHING)
-    return PendingSum(*sums.get("", NOTHING), tuple(labelled))
+    plain = sums.get("", NOTHING)
+    return PendingSum(plain.memory_mib, plain.vcores, tuple(labelled))
 
 
 def pending_elsewhere(application: yarn.AppInfo) -> NotModelled | None:
