@@ -56,7 +56,7 @@ def decode_vector(kind: type, value: object) -> object:
     if kind is not Resources or not isinstance(value, list) or len(value) < 2:
         raise TypeError("a resource vector has at least two components")
     if any(type(part) is not int for part in value):
-        raise TypeError("a component of a resource vector is no whole number")
+        raise TypeError("the components of a resource vector are whole numbers")
     return Resources(*value)
 
 

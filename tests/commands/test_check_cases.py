@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.commands.test_queue_cases import TICKS, Daemon, checked, queues, served
@@ -18,9 +19,6 @@ from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree
 from yarnctl.hadoop.wire.yarn import (
-    Amount,
-    Amounts,
-    FullVector,
     NodeRow,
     QueueAcl,
     QueueAcls,
@@ -29,7 +27,7 @@ from yarnctl.hadoop.wire.yarn import (
     Vector,
 )
 
-GPUS = Amounts((Amount("yarn.io/gpu", 4),))
+GPUS = msgspec.Raw(b'{"resourceInformation": [{"name": "yarn.io/gpu", "value": 4}]}')
 SPOKEN = f"set {CAPACITY}"
 
 
@@ -108,7 +106,7 @@ def test_a_fix_of_one_share_leaves_the_sum_of_siblings_at_100(capfd: pytest.Capt
             tree(
                 child("production", 50, mode="absolute", guaranteed=Vector(500, 9)),
                 child("research", 50, mode="absolute", guaranteed=Vector(500, 11)),
-                nodes=(NodeRow("n1:1", capacity=FullVector(1000, 20)),),
+                nodes=(NodeRow("n1:1", capacity=Vector(1000, 20)),),
             ),
             "production-share",
             "root.production.capacity=[memory=950,vcores=19]; root.research.capacity=[memory=50,vcores=1]",
@@ -117,7 +115,7 @@ def test_a_fix_of_one_share_leaves_the_sum_of_siblings_at_100(capfd: pytest.Capt
             tree(
                 child("production", 50, mode="absolute", guaranteed=Vector(500, 9)),
                 child("research", 50, mode="absolute", guaranteed=Vector(500, 11)),
-                nodes=(NodeRow("n1:1", capacity=FullVector(1000, 20, GPUS)),),
+                nodes=(NodeRow("n1:1", capacity=Vector(1000, 20, GPUS)),),
             ),
             "production-share",
             "set the capacity and maximum-capacity",

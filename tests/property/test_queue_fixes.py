@@ -15,7 +15,6 @@ from yarnctl.attach.check.preflight import CAPACITY, Facts
 from yarnctl.attach.check.rules import judge
 from yarnctl.hadoop.wire.yarn import (
     ClusterInfo,
-    FullVector,
     NodeRow,
     QueueAcl,
     QueueAcls,
@@ -195,7 +194,7 @@ def facts_of(site: Site, keys: Keys, production: list[str], research: list[str])
         preempting_queues=tuple(production),
         preemptable_queues=tuple(research),
         root=answer(site, keys),
-        nodes=(NodeRow("n1:1", capacity=FullVector(MIB, VCORES)),),
+        nodes=(NodeRow("n1:1", capacity=Vector(MIB, VCORES)),),
     )
 
 

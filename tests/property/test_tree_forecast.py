@@ -26,8 +26,8 @@ UNIT = Resources(10, 10)
 
 
 @st.composite
-def snapshots(draw: Any) -> Snapshot:
-    leaves = draw(st.sampled_from(SHAPES))
+def snapshots(draw: Any, leaves: tuple[str, ...] = ()) -> Snapshot:
+    leaves = leaves or draw(st.sampled_from(SHAPES))
     part = st.integers(1, 5)
     used = {leaf: times(UNIT, draw(st.integers(0, 9))) for leaf in leaves}
     wait = []

@@ -344,8 +344,10 @@ class SchedulerSimulation:
         allowance: Mapping[str, int],
         largest_node: Resources,
         relieved: Mapping[str, None] | None = None,
+        resource_names: Sequence[str] = (),
     ) -> None:
         self.is_requester = is_requester
+        self.resource_names = resource_names
         self.relieved = relieved
         self.left = dict(allowance)
         self.largest_node = largest_node
@@ -407,6 +409,9 @@ class SchedulerSimulation:
                 why = queue.forbids(wanted, relieved=self.relieved)
             if why is None and self.is_requester(wanted.application) and self.left.get(name, 0) <= 0:
                 why = demand.OnItsWay()
+            if why is None and len(wanted.size) > 2:
+                givers = [queue] if self.relieved is not None else self.preemptable
+                why = held_by_none(wanted.size, [giver.used for giver in givers], self.resource_names)
             if why is None:
                 return wanted
             self.refused.setdefault(name, why)
@@ -454,6 +459,21 @@ class SchedulerSimulation:
                 if self.is_requester(view):
                     self.refused.setdefault(view.application, why)
         return False
+
+
+def held_by_none(
+    size: Resources, held: Iterable[Resources], names: Sequence[str]
+) -> demand.NoQueueHolds | None:
+    """Return the types of a size of which none of ``held`` has enough to give; None: one has.
+
+    ``names``: those of the vectors' components after memory and vcores.
+    """
+    lacking = tuple(
+        name
+        for place, name in enumerate(names[: len(size) - 2], 2)
+        if not any(size[place] <= (used[place] if place < len(used) else 0) for used in held)
+    )
+    return demand.NoQueueHolds(lacking) if lacking else None
 
 
 def over_guarantee(queue: QueueView, used: Resources, tolerance_ppm: int) -> bool:

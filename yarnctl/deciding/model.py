@@ -130,6 +130,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``labelled``: label -> the same of its nodes, with the applications that use or request some;
     ``left_out``, ``aside`` and ``held_back`` are not repeated there. Only these have ``nodes``, their live
     nodes by name, and ``is_shared``: requests without a label may use what is idle there.
+    ``resource_names``: the components of vectors after memory and vcores.
     """
 
     total: Resources
@@ -148,6 +149,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     labelled: Mapping[str, Snapshot] = {}
     nodes: tuple[str, ...] = ()
     is_shared: bool = False
+    resource_names: tuple[str, ...] = ()
 
 
 class TaskView(NamedTuple):

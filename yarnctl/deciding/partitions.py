@@ -37,7 +37,10 @@ def has_node(snapshot: Snapshot, label: str) -> HasNode:
 def part_of(snapshot: Snapshot, label: str) -> Snapshot:
     """Return the partition of a label, with what holds for the whole cluster."""
     part = snapshot.labelled[label]
-    return msgspec.structs.replace(part, aside=snapshot.aside, held_back=snapshot.held_back)
+    names = snapshot.resource_names
+    return msgspec.structs.replace(
+        part, aside=snapshot.aside, held_back=snapshot.held_back, resource_names=names
+    )
 
 
 def merged(snapshot: Snapshot) -> Snapshot:

@@ -260,11 +260,13 @@ def _modelled_demand(
         reasons: dict[str, TriggerReason] = {name: limits.get(name) or none_gives for name in stuck}
     elif tree is None:
         takers = SchedulerSimulation(
-            queues, victims, is_requester, allowance, snapshot.largest_node, relieved
+            queues, victims, is_requester, allowance, snapshot.largest_node, relieved, snapshot.resource_names
         )
         admitted, reasons = takers.admitted, takers.refused
     else:
-        below = TreeSimulation(tree, victims, is_requester, allowance, free, relieved)
+        below = TreeSimulation(
+            tree, victims, is_requester, allowance, free, relieved, snapshot.resource_names
+        )
         admitted, reasons, helped = below.admitted, below.refused, below.helped
     wishes = []
     for name, admission in admitted.items():

@@ -103,6 +103,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     labels_gone: tuple[str, ...] = ()
     nodes: tuple[str, ...] | None = None
     is_shared: bool | None = None
+    resource_names: tuple[str, ...] | None = None
 
 
 NO_CHANGE = SnapshotChange()
@@ -156,6 +157,7 @@ class Writer:
         self._labelled: dict[str, Writer] = {}
         self._nodes: tuple[str, ...] = ()
         self._is_shared = False
+        self._names: tuple[str, ...] = ()
         self._views: dict[str, ApplicationView] = {}
         self._rows: dict[str, ApplicationRow] = {}
         self._queues: dict[str, QueueRow] = {}
@@ -208,7 +210,9 @@ class Writer:
             labels_gone=tuple(sorted(self._labelled.keys() - snapshot.labelled.keys())),
             nodes=snapshot.nodes if snapshot.nodes != self._nodes else None,
             is_shared=snapshot.is_shared if snapshot.is_shared != self._is_shared else None,
+            resource_names=snapshot.resource_names if snapshot.resource_names != self._names else None,
         )
+        self._names = snapshot.resource_names
         for label in change.labels_gone:
             del self._labelled[label]
         self._nodes, self._is_shared = snapshot.nodes, snapshot.is_shared
@@ -287,6 +291,7 @@ class Reader:
         self.labelled: dict[str, Reader] = {}
         self.nodes: tuple[str, ...] = ()
         self.is_shared = False
+        self.resource_names: tuple[str, ...] = ()
 
     def snapshot(self, change: SnapshotChange) -> Snapshot:
         """Apply a change; return the new snapshot."""
@@ -330,6 +335,7 @@ class Reader:
             self.held_back = change.held_back
         self.nodes = self.nodes if change.nodes is None else change.nodes
         self.is_shared = self.is_shared if change.is_shared is None else change.is_shared
+        self.resource_names = change.resource_names or self.resource_names
         return Snapshot(
             total=self.total,
             largest_node=self.largest_node,
@@ -346,6 +352,7 @@ class Reader:
             labelled=self._partitions(change),
             nodes=self.nodes,
             is_shared=self.is_shared,
+            resource_names=self.resource_names,
         )
 
     def _partitions(self, change: SnapshotChange) -> dict[str, Snapshot]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from yarnctl.deciding.forecast import FreeCapacity, Servable, SimulatedRequest, below_guarantee
+from yarnctl.deciding.forecast import FreeCapacity, Servable, SimulatedRequest, below_guarantee, held_by_none
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.reasons import demand
 from yarnctl.deciding.tree_model import NO_USERS, QueueNode, QueueTreeModel
@@ -47,8 +47,10 @@ class TreeSimulation:
         allowance: Mapping[str, int],
         free: FreeCapacity,
         relieved: Mapping[str, None] | None = None,
+        resource_names: Sequence[str] = (),
     ) -> None:
         self.tree = tree
+        self.resource_names = resource_names
         self.free = free
         self.is_requester = is_requester
         self.left = dict(allowance)
@@ -157,6 +159,9 @@ class TreeSimulation:
     ) -> demand.TriggerReason | None:
         """Return why a container of a victim queue does not go to a request; None: it does."""
         evicted = self._size(queue, request, victim_queue)
+        held_none = held_by_none(request.size, [victim_queue.used], self.resource_names)
+        if held_none is not None:
+            return held_none
         if victim_queue is not queue:
             after = victim_queue.over_without(evicted)
             if below_guarantee(after):
@@ -226,6 +231,9 @@ class TreeSimulation:
         while model.head < len(line):
             request = line[model.head]
             why = self._passed(queue, request)
+            if why is None and len(request.size) > 2 and not self.free.has_node(request.size):
+                givers = [queue] if self.relieved is not None else self._victims
+                why = held_by_none(request.size, [giver.used for giver in givers], self.resource_names)
             if why is None:
                 return request
             if self.is_requester(request.application):

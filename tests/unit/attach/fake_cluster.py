@@ -122,7 +122,8 @@ class FakeCluster:
     ``queues``: leaf (its path, or its name below root) -> share; ``parents``: paths of further parent queues.
     ``states``, ``policies``: state and ordering policy of a leaf, by the name in ``queues``.
     ``says_paths``: an application's row names its queue by the path. ``label_shares``: label -> leaf -> its
-    share of the nodes with the label; ``shared``: the labels that are not exclusive.
+    share of the nodes with the label; ``shared``: the labels that are not exclusive; ``node_others``: node ->
+    its other resources by name.
     """
 
     def __init__(self, mapped: bool = False) -> None:
@@ -139,6 +140,7 @@ class FakeCluster:
         self.policies: dict[str, str] = {}
         self.label_shares: dict[str, dict[str, float]] = {}
         self.shared: set[str] = set()
+        self.node_others: dict[str, dict[str, int]] = {}
         self.preemption_disabled = True
         self.intra_disabled: bool | None = None
         self.configuration = {"yarn.resourcemanager.scheduler.monitor.enable": "false"}
@@ -421,7 +423,7 @@ class FakeCluster:
             "pendingContainers": pending,
             "minEffectiveCapacity": guaranteed,
             "maxEffectiveCapacity": {"memory": total, "vCores": total // 1024},
-            "resourcesUsed": {"memory": held * 1024, "vCores": held},
+            "resourcesUsed": self._used(apps, "", held),
             "userLimitFactor": 100.0,
             "preemptionDisabled": self.preemption_disabled,
             "intraQueuePreemptionDisabled": self.intra_disabled,
@@ -458,7 +460,38 @@ class FakeCluster:
             "id": name, "state": "RUNNING", "rack": "/default-rack", "numContainers": used,
             "usedMemoryMB": used * 1024, "availMemoryMB": size.memory_mib - used * 1024,
             "usedVirtualCores": used, "availableVirtualCores": size.vcores - used,
-        } | ({"nodeLabels": [self.labels[name]]} if name in self.labels else {})  # fmt: skip
+            **({"nodeLabels": [self.labels[name]]} if name in self.labels else {}), **self._others(name),
+        }  # fmt: skip
+
+    def _others(self, node: str) -> dict:
+        """Return the vectors of a node that has other resources."""
+        if node not in self.node_others:
+            return {}
+        size, others = self.nodes[node], self.node_others[node]
+        used = self._held_others(list(self.apps.values()), [node])
+        told = {"memory": size.memory_mib, "vCores": size.vcores}
+        free = {name: count - used.get(name, 0) for name, count in others.items()}
+        return {
+            "totalResource": told | {"resourceInformations": _amounts(told, others)},
+            "availableResource": told | {"resourceInformations": _amounts(told, free)},
+        }
+
+    def _held_others(self, apps: list[App], nodes: list[str]) -> dict[str, int]:
+        """Return what applications hold of other resources on these nodes."""
+        found: dict[str, int] = {}
+        for app in apps:
+            for name, others in app.held_others.items():
+                if name in app.containers and app.containers[name][0] in nodes:
+                    for other, count in others.items():
+                        found[other] = found.get(other, 0) + count
+        return found
+
+    def _used(self, apps: list[App], label: str, slots: int) -> dict:
+        """Return what applications use of the nodes with a label."""
+        told: dict = {"memory": slots * 1024, "vCores": slots}
+        nodes = [node for node in self.nodes if self.labels.get(node, "") == label]
+        others = self._held_others(apps, nodes)
+        return told | ({"resourceInformations": _amounts(told, others)} if self.node_others else {})
 
     def _app(self, app: App, whole: bool = False) -> dict:
         count = len(app.containers)
@@ -509,7 +542,7 @@ class FakeCluster:
         return [
             {
                 "partitionName": label,
-                "used": {"memory": labels.count(label) * 1024, "vCores": labels.count(label)},
+                "used": self._used([app], label, labels.count(label)),
                 "pending": self._pending(app, asked, label),
             }
             for label in dict.fromkeys(["", *labels, *asked])

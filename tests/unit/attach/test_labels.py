@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 
+import msgspec
 import pytest
 
 from tests.frozen.attached_stories import PATHS
@@ -17,8 +18,9 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view.published import LoopStatus, Publisher, View
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import ContainerRequest, ObservationRequest, TaskView
-from yarnctl.deciding.reasons.demand import NotModelled
+from yarnctl.deciding.reasons.demand import NoQueueHolds, NotModelled
 from yarnctl.deciding.records import Decision, Refusal
+from yarnctl.deciding.settings import Settings
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.file import read
@@ -99,10 +101,10 @@ def test_a_request_for_a_gpu_frees_nothing_and_the_reason_names_it(capfd):
         [wanted] = case.wanted()
         assert wanted == (
             0,
-            "no container is freed for some requests; yarnctl does not model resource types: yarn.io/gpu",
+            "no node has enough free, and no preemptable queue holds enough, of yarn.io/gpu",
         )
         found = checked(case.url, capfd)["resources"]
-        assert (found["severity"], "yarn.io/gpu" in found["seen"]) == ("warn", True)
+        assert (found["severity"], found["seen"]) == ("ok", "memory, vcores and yarn.io/gpu")
 
 
 @pytest.mark.parametrize("places", [("request",), ("application",), ("master",), ("queue",)])
@@ -210,6 +212,57 @@ def test_an_application_that_requests_both_waits_for_what_is_modelled(cluster):
     assert said(left_out).isprintable()
 
 
+# --- resource types -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_request_for_a_gpu_is_served_by_the_task_that_holds_one(cluster, nested):
+    """Research has three tasks; the second, on a node with one GPU, holds it."""
+    cluster.node_others = {"n1:1": {"fpga": 3}, "n2:1": {"yarn.io/gpu": 1}}
+    cluster.apps[application(1)].held_others = {container(1, 3): GPU}
+    if nested:
+        cluster.queues = {"production": 95.0, "root.lab.research": 5.0}
+        cluster.apps[application(1)].queue = "root.lab.research"
+    production = cluster.apps[application(2)]
+    production.asks, production.ask_others = [(0, SLOT, 2)], GPU
+    rules = msgspec.structs.replace(PATHS, preemptable_queues=("root.lab.research",)) if nested else PATHS
+    _, controller, journal = ordered_on(cluster, rules=rules)
+    [order] = controller.ledger.open.values()
+    assert (order.container, order.size, order.request_size) == (
+        container(1, 3),
+        Resources(1024, 1, 0, 1),
+        Resources(1024, 1, 0, 1),
+    )
+    [decision] = [record for record in journal.records if isinstance(record, Decision)]
+    assert (decision.trigger.shortfall, decision.total) == (1, Resources(4096, 4, 3, 1))
+
+
+def test_a_request_for_a_gpu_that_no_preemptable_queue_holds_stops_no_other_request(cluster):
+    cluster.node_others = {"n1:1": GPU, "n2:1": {}}
+    cluster.apps[application(1)].containers[container(1, 1)] = ("n1:1", 0)
+    cluster.add(App(3, "production", held_others={container(3, 1): GPU}, submitted_at_ms=EPOCH))
+    cluster.apps[application(3)].containers[container(3, 1)] = ("n1:1", 10)
+    cluster.apps[application(3)].asks = [(0, SLOT, 1)]
+    cluster.apps[application(3)].ask_others = GPU
+    _, controller, journal = ordered_on(cluster)
+    assert {order.requester for order in controller.ledger.open.values()} == {application(2)}
+    refused = {each.trigger.application: each.why for each in journal.records if isinstance(each, Refusal)}
+    assert refused == {application(3): NoQueueHolds(("yarn.io/gpu",))}
+
+
+def test_free_memory_beside_a_used_gpu_serves_no_request_for_one(cluster):
+    cluster.nodes["n1:1"] = times(SLOT, 8)
+    cluster.node_others = {"n1:1": GPU}
+    cluster.apps[application(1)].held_others = {container(1, 2): GPU}
+    cluster.apps[application(2)].ask_others = GPU
+    seen, found = shot(cluster)
+    assert (seen.total, seen.resource_names) == (Resources(10240, 10, 1), ("yarn.io/gpu",))
+    assert (found[application(1)].used, seen.queues[1].used) == (Resources(4096, 4, 1),) * 2
+    assert found[application(2)].requests == (ContainerRequest(0, Resources(1024, 1, 1), 1),)
+    _, controller, _ = ordered_on(cluster)
+    assert [order.container for order in controller.ledger.open.values()] == [container(1, 2)]
+
+
 # --- decoding -----------------------------------------------------------------------------------------
 
 
@@ -289,9 +342,12 @@ def test_a_queue_is_what_it_is_in_the_default_partition():
 # --- victims ------------------------------------------------------------------------------------------
 
 
-def ordered_on(cluster: FakeCluster, ticks: int = 4) -> tuple[set[str], Controller, MemoryJournal]:
+def ordered_on(
+    cluster: FakeCluster, ticks: int = 4, rules: Settings = PATHS
+) -> tuple[set[str], Controller, MemoryJournal]:
     """Run the loop; return the nodes of the tasks that are under order."""
-    port, controller, journal = cluster.port(), Controller(PATHS, validate=True), MemoryJournal()
+    queues = {"preempting_queues": rules.preempting_queues, "preemptable_queues": rules.preemptable_queues}
+    port, controller, journal = cluster.port(**queues), Controller(rules, validate=True), MemoryJournal()
     for _ in range(ticks):
         cluster.now_ms = max(cluster.now_ms, tick(controller, port, journal))
     return {order.node for order in controller.ledger.open.values()}, controller, journal

@@ -32,7 +32,7 @@ from yarnctl.attach.check.unmodelled import UnmodelledFeature, unmodelled
 from yarnctl.deciding.queue_names import NamedQueues, resolved
 from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
 from yarnctl.hadoop.wire.node_activities import YarnWords
-from yarnctl.hadoop.wire.views import Leaf, leaves, shown_name
+from yarnctl.hadoop.wire.views import Leaf, leaves, other_resources, shown_name
 from yarnctl.hadoop.wire.yarn import MODELLED, QueueInfo, label_in
 from yarnctl.journal.rendering import joined
 from yarnctl.units import NOTHING, Resources
@@ -116,19 +116,22 @@ def _all_labelled(facts: Facts) -> CheckResult:
 
 
 def resources(facts: Facts) -> CheckResult:
-    """Only memory and vcores are modelled. The daemon ignores requests for other resources."""
+    """Every countable resource type that nodes have is modelled."""
     if facts.nodes is None and facts.counted is None:
         return unknown(facts.unseen("nodes"))
-    others = _other_resources(facts)
+    others, nodes = _other_resources(facts), other_resources(facts.nodes or ())
     if not others:
         return ok("memory and vcores only")
-    fix = "let production and research jobs request memory and vcores only (docs/limitations.md)"
-    named = ", ".join(others)
-    return warn(f"yarnctl ignores requests for {named} and preempts no container that has them", fix)
+    *first, last = ("memory", "vcores", *others)
+    missing = sorted(set(others) - {shown_name(name) for name in nodes}) if facts.nodes is not None else ()
+    if missing:
+        fix = "add it to node-resources.xml of the nodes, or remove it from resource-types.xml"
+        return warn(f"no node has {', '.join(missing)}: requests for it are never served", fix)
+    return ok(f"{', '.join(first)} and {last}")
 
 
 def _other_resources(facts: Facts) -> list[str]:
-    known = {name for node in facts.nodes or () if node.capacity is not None for name in node.capacity.others}
+    known = set(other_resources(facts.nodes or ()))
     return sorted({shown_name(name) for name in known | set(facts.counted or ()) - MODELLED})
 
 

@@ -245,6 +245,7 @@ class Connection:
             )
         )
         self.applications = ApplicationRows()
+        self.resource_names: tuple[str, ...] = ()
         named = NamedQueues(
             attachment.preempting_queues,
             attachment.preemptable_queues,

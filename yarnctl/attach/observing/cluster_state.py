@@ -37,7 +37,7 @@ from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.wire import views, yarn
-from yarnctl.units import NOTHING, Resources, fits
+from yarnctl.units import NOTHING, Resources, fits, plus
 
 RESERVED = "RESERVED"
 
@@ -83,10 +83,12 @@ class LiveContainers:
                 self._attempts[application] = newest
                 rows = self._listed(application, newest)
         self.holding.pop(application, None)
-        if holding := {row.container: row.others[0] for row in rows if row.others}:
+        names = self._connection.resource_names
+        unknown = {row.container: [name for name in row.others if name not in names] for row in rows}
+        if holding := {container: others[0] for container, others in unknown.items() if others}:
             self.holding[application] = holding
         if rows:
-            return Held({row.container: row for row in rows if row.state != RESERVED})
+            return Held({row.container: row.with_others(names) for row in rows if row.state != RESERVED})
         return Held({}, ended=self._ended(application))
 
     def _listed(self, application: str, attempt: str) -> tuple[yarn.ContainerRow, ...]:
@@ -201,6 +203,7 @@ class ClusterObserver:
         why_not: Mapping[str, EligibilityReason],
     ) -> Snapshot:
         """Return the current snapshot; ``why_not``: applications that may not be suspended."""
+        self._note_names(nodes)
         demand = self._demand()
         self._activities.suspects = ()
         held_back = self._held_back()
@@ -213,8 +216,9 @@ class ClusterObserver:
         found = msgspec.structs.replace(
             snapshot,
             node_count=len(nodes),
-            user_limits=views.user_limits(root_queue, snapshot.queues),
+            user_limits=views.user_limits(root_queue, snapshot.queues, self._connection.resource_names),
             held_back=held_back,
+            resource_names=self._connection.resource_names,
             labelled={
                 label: self._labelled(root_queue, nodes, demand, applications, label) for label in labels
             },
@@ -230,19 +234,29 @@ class ClusterObserver:
         label: str,
     ) -> Snapshot:
         """Return the nodes with a label ("": none), with what is used and requested of them."""
-        total, largest, free = views.cluster_room(nodes, label)
+        names = self._connection.resource_names
+        total, largest, free = views.cluster_room(nodes, label, names)
         holders = self._holders(label)
         reserved, sure = self._reserved(free, nodes, asks, holders)
         return Snapshot(
             total=total,
             largest_node=largest,
-            queues=views.queue_views(root_queue, total, label),
+            queues=views.queue_views(root_queue, total, label, names),
             applications=applications,
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
-            parents=views.parent_views(root_queue, total, nodes, self._even(asks), label),
+            parents=views.parent_views(root_queue, total, nodes, self._even(asks), label, names),
             reserved={row.application: size for row, size in holders},
         )
+
+    def _note_names(self, nodes: Sequence[yarn.NodeRow]) -> None:
+        """Note resources beside memory and vcores; a vector's order never changes while the daemon lives."""
+        known = self._connection.resource_names
+        new = tuple(name for name in views.other_resources(nodes) if name not in known)
+        if new:
+            self._connection.resource_names = (*known, *new)
+            self._applications.make_all_anew()
+            self._asks.clear()
 
     def _labelled(
         self,
@@ -263,7 +277,7 @@ class ClusterObserver:
         rows = self._connection.rows
         found = []
         for view in applications:
-            used = views.used(rows[view.application], label)
+            used = views.used(rows[view.application], label, self._connection.resource_names)
             requests = asks.get(view.application, ())
             if requests or used > NOTHING:
                 # How many of its containers are here is not shown: none, or at most all of them
@@ -301,14 +315,15 @@ class ClusterObserver:
         why_not: Mapping[str, EligibilityReason],
         held_back: Sequence[str],
     ) -> tuple[ApplicationView, ...]:
-        queues = self._connection.queues
+        queues, names = self._connection.queues, self._connection.resource_names
 
         def make(app: yarn.AppInfo, rank: int) -> ApplicationView:
             name = app.application
-            size = self.sizes.get(name) or average(app)
+            size = self.sizes.get(name) or average(app, names)
             unclear = QueueUnclear(app.queue) if queues.is_unclear(app.queue) else None
             return views.application_view(
                 app,
+                names=names,
                 queue=app.queue,
                 rank=rank,
                 am_size=size.am,
@@ -354,7 +369,9 @@ class ClusterObserver:
         for name, answer in answers.items():
             if not isinstance(answer, Problem):
                 found[name], left_out = views.requested(
-                    answer, labels.get(self._connection.placed(answer).queue, "")
+                    answer,
+                    labels.get(self._connection.placed(answer).queue, ""),
+                    self._connection.resource_names,
                 )
                 self._asks[name] = Asks(self._applications.waiting[name], found[name], True, left_out)
                 if views.names_hosts(answer):
@@ -362,7 +379,12 @@ class ClusterObserver:
         return found
 
     def _left_out(self, snapshot: Snapshot) -> dict[str, NotModelled]:
-        found = dict(self._applications.left_out)
+        found: dict[str, NotModelled] = {}
+        names = {views.shown_name(name) for name in snapshot.resource_names}
+        for name, why in self._applications.left_out.items():
+            known = self._asks.get(name)
+            if known is None or not known.reported or not names.issuperset(why.resources):
+                found[name] = why
         may_use = {label: _users(part.queues) for label, part in snapshot.labelled.items()}
         for name in self._applications.waiting:
             known = self._asks[name]
@@ -399,7 +421,8 @@ class ClusterObserver:
     def _holders(self, label: str) -> list[tuple[yarn.AppInfo, Resources]]:
         """Return the applications with reservations on nodes with a label, in serving order, and these."""
         rows = [row for row in self._connection.rows.values() if row.reserved_mib > 0]
-        sizes = [(row, views.reserved(row, label)) for row in sorted(rows, key=serving_order)]
+        names = self._connection.resource_names
+        sizes = [(row, views.reserved(row, label, names)) for row in sorted(rows, key=serving_order)]
         return [(row, size) for row, size in sizes if size > NOTHING]
 
     def _reserved(
@@ -423,7 +446,7 @@ class ClusterObserver:
                 node
                 for node, room in free.items()
                 if not fits(size, room)
-                and fits(size, rows[node].total)
+                and fits(size, rows[node].total_of(self._connection.resource_names))
                 and room.memory_mib >= least_mib
                 and rows[node].available_vcores != 0  # below 0: the scheduler does not count vcores
             ]
@@ -447,11 +470,19 @@ def _waits(queue: yarn.QueueInfo) -> bool:
     return queue.pending_containers > 0 or queue.applications_pending > 0 or queue.pending() > NOTHING
 
 
-def average(app: yarn.AppInfo) -> Sizes:
-    """Return the average size of an application's containers, for use if the sizes are unknown."""
+def average(app: yarn.AppInfo, names: Sequence[str] = ()) -> Sizes:
+    """Return the average size of an application's containers, for use if the sizes are unknown.
+
+    Of what it has of another resource a container has one at least: its tasks are to be looked at.
+    """
     if app.containers <= 0 or app.allocated_mib <= 0:
         return Sizes(SMALLEST, SMALLEST)
     size = Resources(app.allocated_mib // app.containers, max(1, app.allocated_vcores // app.containers))
+    if names and app.uses is not None:
+        held = NOTHING
+        for row in app.uses.partitions:
+            held = plus(held, row.used.of(names))
+        size = Resources(*size, *(min(count, max(1, count // app.containers)) for count in held[2:]))
     return Sizes(size, size)
 
 

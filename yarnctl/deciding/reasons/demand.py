@@ -52,6 +52,13 @@ class QueueAtGuarantee(Reason, frozen=True):
     sentence = "the application's queue already has its guarantee"
 
 
+class NoQueueHolds(Reason, frozen=True):
+    """Of these resource types no preemptable queue has as many as one requested container."""
+
+    sentence = "no node has enough free, and no preemptable queue holds enough, of {resources:list}"
+    resources: tuple[str, ...]
+
+
 class QueueAtMaximum(Reason, frozen=True):
     sentence = "the application's queue is at its maximum"
 
@@ -171,7 +178,7 @@ class StandingAside(Reason, frozen=True):
 
 
 _Short = Unmet | ClusterFull
-_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | NoQueueGives | OutsideHours
+_NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | NoQueueGives | NoQueueHolds | OutsideHours
 _Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
 _Limit = _Queue | QueueAtGuarantee | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
 _Urgency = MoreUrgentWaits | PriorityPending

@@ -219,6 +219,8 @@ def _coerce(value: Any, kind: inspect.Type, place: str, owned: bool) -> Any:
         if owned and _NOTHING in mended:
             raise Unreadable(f"{place} has an empty element")
         return [row for row in mended if row is not _NOTHING]
+    if isinstance(kind, inspect.RawType) and value is not None:
+        return msgspec.Raw(msgspec.json.encode(value))
     return _NOTHING if value is None else _coerce_scalar(value, kind, place, owned)
 
 

@@ -3,14 +3,15 @@
 Percentages become absolute vectors, rows for nodes and racks are left out of the demand, MapReduce's
 priorities get their meaning, and a queue gets its full path, by walking the tree (``queuePath`` is missing in
 older versions). Nodes, use, capacities and requests are those of one ``label`` ("": of no label, the default
-partition), as YARN schedules each on its own. Resources beside memory and vcores are not modelled: requests
-for them are left out (``NotModelled`` has their names).
+partition), as YARN schedules each on its own. ``names``: the resources beside memory and vcores that vectors
+have, in this order. Requests for others are left out (``NotModelled`` has their names).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -73,30 +74,35 @@ def queue_tree(root_queue: yarn.QueueInfo) -> QueueTree:
     return QueueTree(leaves, parents)
 
 
-def queue_views(root_queue: yarn.QueueInfo, total: Resources, label: str = "") -> tuple[QueueView, ...]:
+def queue_views(
+    root_queue: yarn.QueueInfo, total: Resources, label: str = "", names: Sequence[str] = ()
+) -> tuple[QueueView, ...]:
     """Return the leaf queues by path; ``total`` (live nodes with the label) turns shares into vectors."""
     return tuple(
-        sorted((queue_view(leaf, total, label) for leaf in leaves(root_queue)), key=lambda view: view.queue)
+        sorted(
+            (queue_view(leaf, total, label, names) for leaf in leaves(root_queue)),
+            key=lambda view: view.queue,
+        )
     )
 
 
-def queue_view(leaf: Leaf, total: Resources, label: str = "") -> QueueView:
+def queue_view(leaf: Leaf, total: Resources, label: str = "", names: Sequence[str] = ()) -> QueueView:
     """Return one leaf queue. Its user limit is guarantee x factor (-1: none).
 
     The softer share by minimum-user-limit-percent changes with the active users and is left out.
     """
     queue = leaf.queue
-    guaranteed, maximum = _shares(queue, total, label)
+    guaranteed, maximum = _shares(queue, total, label, names)
     limit: Resources | None = None
     if queue.user_limit_factor >= 0:
-        limit = Resources(*(int(part * queue.user_limit_factor) for part in guaranteed))
-        if limit.memory_mib >= maximum.memory_mib and limit.vcores >= maximum.vcores:
+        limit = _limit(Resources(*(int(part * queue.user_limit_factor) for part in guaranteed)), maximum)
+        if fits(maximum, limit):
             limit = None
     return QueueView(
         queue=leaf.path,
         guaranteed=guaranteed,
         maximum=maximum,
-        used=queue.used_of(label),
+        used=queue.used_of(label, names),
         priority=queue.priority,
         user_limit=limit,
         am_limit=queue.am_limit.resources if queue.am_limit is not None else None,
@@ -110,6 +116,7 @@ def parent_views(
     nodes: Iterable[yarn.NodeRow],
     even: bool = True,
     label: str = "",
+    names: Sequence[str] = (),
 ) -> tuple[ParentView, ...]:
     """Return the parents with leaves below them, by path; none for a flat tree (see ``Snapshot``).
 
@@ -119,15 +126,14 @@ def parent_views(
     one after the other, so root's use is taken from the nodes: what is not free, and what is reserved.
     """
     found: dict[str, ParentView] = {}
-    _sum_up(root_queue, root_queue.name, total, found, label)
+    _sum_up(root_queue, root_queue.name, total, found, label, names)
     root = found.get(root_queue.name)
     plain = root is None or (
         even and root.order == "utilization" and root.reserved == NOTHING and not root.fair
     )
     if root is None or (plain and len(found) == 1):
         return ()
-    rows = [node.free for node in partition_of(nodes, label) if node.state == "RUNNING"]
-    free = Resources(sum([row[0] for row in rows]), sum([row[1] for row in rows]))
+    free = _sum_of(node.free_of(names) for node in partition_of(nodes, label) if node.state == "RUNNING")
     found[root.queue] = msgspec.structs.replace(
         root, guaranteed=total, maximum=total, used=plus(minus(total, free), root.reserved)
     )
@@ -135,19 +141,24 @@ def parent_views(
 
 
 def _sum_up(
-    queue: yarn.QueueInfo, path: str, total: Resources, found: dict[str, ParentView], label: str
+    queue: yarn.QueueInfo,
+    path: str,
+    total: Resources,
+    found: dict[str, ParentView],
+    label: str,
+    names: Sequence[str],
 ) -> tuple[Resources, Resources] | None:
     """Note the parents at and below a queue; return what it uses and has reserved, None without a leaf."""
     if is_leaf(queue):
-        return queue.used_of(label), queue.reserved_of(label)
-    rows = [_sum_up(child, f"{path}.{child.name}", total, found, label) for child in queue.children]
+        return queue.used_of(label, names), queue.reserved_of(label, names)
+    rows = [_sum_up(child, f"{path}.{child.name}", total, found, label, names) for child in queue.children]
     sums = [row for row in rows if row is not None]
     if not sums:
         return None
     used = reserved = NOTHING
     for of_used, of_reserved in sums:
         used, reserved = plus(used, of_used), plus(reserved, of_reserved)
-    guaranteed, maximum = _shares(queue, total, label)
+    guaranteed, maximum = _shares(queue, total, label, names)
     by_priority = queue.ordering_policy == "priority-utilization"
     children = sorted((f"{path}.{child.name}", child.priority) for child in queue.children)
     found[path] = ParentView(
@@ -167,7 +178,9 @@ def _sum_up(
     return used, reserved
 
 
-def user_limits(root_queue: yarn.QueueInfo, queues: Iterable[QueueView]) -> dict[str, dict[str, Resources]]:
+def user_limits(
+    root_queue: yarn.QueueInfo, queues: Iterable[QueueView], names: Sequence[str] = ()
+) -> dict[str, dict[str, Resources]]:
     """Return, by queue and user, the limits that the ResourceManager shows, where they may bind.
 
     0 is shown before anything was requested, and means unknown. The limit of the only active user rises with
@@ -181,13 +194,14 @@ def user_limits(root_queue: yarn.QueueInfo, queues: Iterable[QueueView]) -> dict
         rows = () if queue is None or queue.users is None else queue.users.rows
         active = sum(row.is_active for row in rows)
         for row in rows:
-            limit = NOTHING if row.limit is None else row.limit.resources
+            shown_limit = NOTHING if row.limit is None else row.limit.resources
+            limit = _limit(shown_limit, view.maximum)
             highest = view.user_limit
             if queue is not None and row.weight != 1:
                 highest = _weighted(view, queue.user_limit_factor * row.weight)
-            if limit not in (NOTHING, view.user_limit) and not fits(view.maximum, limit):
+            if shown_limit != NOTHING and limit != view.user_limit and not fits(view.maximum, limit):
                 is_highest = highest is not None and fits(highest, limit)
-                if active > 1 or is_highest or not fits(row.used.resources, limit):
+                if active > 1 or is_highest or not fits(row.used.of(names), limit):
                     found.setdefault(view.queue, {})[row.user] = limit
                     continue
             if highest is not None and highest != view.user_limit:
@@ -202,6 +216,11 @@ def _weighted(view: QueueView, factor: float) -> Resources | None:
     return at_most(Resources(*(int(part * factor) for part in view.guaranteed)), view.maximum)
 
 
+def _limit(user_resources: Resources, maximum_resources: Resources) -> Resources:
+    """Return a user's limit; YARN compares dominant shares, so other types, cut off to few, bind seldom."""
+    return Resources(*user_resources[:2], *maximum_resources[2:])
+
+
 LabelledRequests = Mapping[str, tuple[ContainerRequest, ...]]
 """The pending requests of an application, by node label ("": none); none of them is empty."""
 
@@ -213,24 +232,26 @@ class Requested(NamedTuple):
     left_out: NotModelled | None
 
 
-def requested(application: yarn.AppInfo, queue_label: str = "") -> Requested:
+def requested(application: yarn.AppInfo, queue_label: str = "", names: Sequence[str] = ()) -> Requested:
     """Return an application's demand; ``queue_label``: the queue's default label."""
     rows = _unmet(application.requests)
-    others = [name for row in rows for name in row.size.others]
-    return Requested(asks(rows, label_of(application, queue_label)), not_modelled((), others))
+    others = {name for row in rows for name in row.size.others}.difference(names)
+    return Requested(asks(rows, label_of(application, queue_label), names), not_modelled((), others))
 
 
-def asks(requests: Iterable[yarn.ResourceRequest], label: str = "") -> LabelledRequests:
+def asks(
+    requests: Iterable[yarn.ResourceRequest], label: str = "", names: Sequence[str] = ()
+) -> LabelledRequests:
     """Return the demand: the pending ``*`` rows (others repeat the same containers), by priority and size.
 
     ``label``: that of requests that name none.
     """
     found: dict[str, dict[tuple[int, Resources], int]] = {}
     for row in _unmet(requests):
-        if not row.size.others:
+        if all(name in names for name in row.size.others):
             own = yarn.label_in(row.label)
             counts = found.setdefault(label if own is None else own, {})
-            key = (row.priority, row.size.resources)
+            key = (row.priority, row.size.of(names))
             counts[key] = counts.get(key, 0) + row.count
     return {
         name: tuple(
@@ -297,7 +318,8 @@ def pending(application: yarn.AppInfo) -> PendingSum:
             for ask in requests:
                 sums[label] = plus(sums.get(label, NOTHING), times(ask.size, ask.count))
     labelled = sorted((label, sum_) for label, sum_ in sums.items() if label and sum_ > NOTHING)
-    return PendingSum(*sums.get("", NOTHING), tuple(labelled))
+    plain = sums.get("", NOTHING)
+    return PendingSum(plain.memory_mib, plain.vcores, tuple(labelled))
 
 
 def pending_elsewhere(application: yarn.AppInfo) -> NotModelled | None:
@@ -306,14 +328,17 @@ def pending_elsewhere(application: yarn.AppInfo) -> NotModelled | None:
     return not_modelled((), [name for row in rows for name in row.pending.others])
 
 
-def used(application: yarn.AppInfo, label: str = "") -> Resources:
+def used(application: yarn.AppInfo, label: str = "", names: Sequence[str] = ()) -> Resources:
     """Return an application's usage of the nodes with a label; its flat fields are sums over all."""
     if label:
-        return NOTHING if application.uses is None else application.uses.of(label).used.resources
+        return NOTHING if application.uses is None else application.uses.of(label).used.of(names)
     total = Resources(max(0, application.allocated_mib), max(0, application.allocated_vcores))
     for row in application.uses.labelled if application.uses is not None else ():
         total = minus(total, row.used.resources)
-    return Resources(max(0, total.memory_mib), max(0, total.vcores))
+    total = at_least(NOTHING, total)
+    if not names or application.uses is None:
+        return total
+    return Resources(*total, *application.uses.of("").used.of(names)[2:])
 
 
 def activated(application: yarn.AppInfo) -> bool:
@@ -349,6 +374,7 @@ def application_view(
     task_size: Resources,
     demand: Sequence[ContainerRequest] = (),
     why_not: EligibilityReason | None = None,
+    names: Sequence[str] = (),
 ) -> ApplicationView:
     """Return one application as a record of deciding; a count of -1 (3.5.0, just accepted) means 0."""
     return ApplicationView(
@@ -359,7 +385,7 @@ def application_view(
         submitted_at_ms=application.submitted_at_ms,
         rank=rank,
         containers=max(0, application.containers),
-        used=used(application),
+        used=used(application, names=names),
         am_size=am_size,
         task_size=task_size,
         requests=tuple(demand),
@@ -393,19 +419,20 @@ def partition_of(nodes: Iterable[yarn.NodeRow], label: str = "") -> tuple[yarn.N
 
 
 def cluster_room(
-    nodes: Iterable[yarn.NodeRow], label: str = ""
+    nodes: Iterable[yarn.NodeRow], label: str = "", names: Sequence[str] = ()
 ) -> tuple[Resources, Resources, Mapping[str, Resources]]:
     """Return the total over the nodes with a label, the largest node, and the free capacity by node.
 
     A node that is being decommissioned counts in the total (its containers run) but has no free capacity.
     """
     nodes = partition_of(nodes, label)
-    sizes = [node.total for node in nodes]
-    total = Resources(sum([size[0] for size in sizes]), sum([size[1] for size in sizes]))
+    sizes = [node.total_of(names) for node in nodes]
     largest = max(sizes, default=NOTHING)
+    for size in sizes if names else ():  # the most of each: a node with GPUs may have less memory
+        largest = at_least(largest, size)
     offering = [node for node in nodes if node.available_mib > 0 and node.state == "RUNNING"]
-    free = {node.node: node.free for node in sorted(offering, key=attrgetter("node"))}
-    return total, largest, free
+    free = {node.node: node.free_of(names) for node in sorted(offering, key=attrgetter("node"))}
+    return _sum_of(sizes), largest, free
 
 
 def names_hosts(application: yarn.AppInfo) -> bool:
@@ -416,14 +443,30 @@ def names_hosts(application: yarn.AppInfo) -> bool:
     )
 
 
-def reserved(application: yarn.AppInfo, label: str = "") -> Resources:
+def _sum_of(sizes: Iterable[Resources]) -> Resources:
+    return Resources(*map(sum, zip_longest(*sizes, fillvalue=0))) if (sizes := list(sizes)) else NOTHING
+
+
+def other_resources(nodes: Iterable[yarn.NodeRow]) -> tuple[str, ...]:
+    """Return the names of the resources beside memory and vcores that nodes have, sorted."""
+    found: set[str] = set()
+    for node in nodes:
+        if node.capacity is not None:
+            found.update(node.capacity.others)
+    return tuple(sorted(found))
+
+
+def reserved(application: yarn.AppInfo, label: str = "", names: Sequence[str] = ()) -> Resources:
     """Return what is reserved for an application on nodes with a label; its flat fields are sums."""
     if label:
-        return NOTHING if application.uses is None else application.uses.of(label).reserved.resources
+        return NOTHING if application.uses is None else application.uses.of(label).reserved.of(names)
     total = Resources(max(0, application.reserved_mib), max(0, application.reserved_vcores))
     for row in application.uses.labelled if application.uses is not None else ():
         total = minus(total, row.reserved.resources)
-    return at_least(NOTHING, total)
+    total = at_least(NOTHING, total)
+    if not names or application.uses is None:
+        return total
+    return Resources(*total, *application.uses.of("").reserved.of(names)[2:])
 
 
 def _walk(queue: yarn.QueueInfo, path: str) -> Iterator[tuple[str, yarn.QueueInfo]]:
@@ -432,26 +475,35 @@ def _walk(queue: yarn.QueueInfo, path: str) -> Iterator[tuple[str, yarn.QueueInf
         yield from _walk(child, f"{path}.{child.name}")
 
 
-def _shares(queue: yarn.QueueInfo, total: Resources, label: str) -> tuple[Resources, Resources]:
+def _shares(
+    queue: yarn.QueueInfo, total: Resources, label: str, names: Sequence[str]
+) -> tuple[Resources, Resources]:
     """Return what a queue is guaranteed, and its maximum, of the nodes with a label."""
     share = queue.share_of(label) or yarn.PartitionShare()
     if label:
         return (
-            _vector(share.guaranteed, None, share.guaranteed_percent, total),
-            _vector(share.maximum, None, share.maximum_percent, total),
+            _vector(share.guaranteed, None, share.guaranteed_percent, total, names),
+            _vector(share.maximum, None, share.maximum_percent, total, names),
         )
     return (
-        _vector(share.guaranteed, queue.guaranteed, queue.guaranteed_percent, total),
-        _vector(share.maximum, queue.maximum, queue.maximum_percent, total),
+        _vector(share.guaranteed, queue.guaranteed, queue.guaranteed_percent, total, names),
+        _vector(share.maximum, queue.maximum, queue.maximum_percent, total, names),
     )
 
 
 def _vector(
-    of_partition: yarn.Vector | None, vector: yarn.Vector | None, percent: float, total: Resources
+    of_partition: yarn.Vector | None,
+    vector: yarn.Vector | None,
+    percent: float,
+    total: Resources,
+    names: Sequence[str],
 ) -> Resources:
     """Return the partition's vector, 0 included; else the given one, or the share of the nodes."""
-    if of_partition is not None:
-        return of_partition.resources
-    if vector is not None and vector.memory_mib > 0:
-        return vector.resources
-    return Resources(*(int(part * percent / 100) for part in total))
+    of_total = Resources(*(int(part * percent / 100) for part in total))
+    if of_partition is None and vector is not None and vector.memory_mib > 0:
+        of_partition = vector
+    if of_partition is None:
+        return of_total
+    if names and not bytes(of_partition.amounts):  # not shown by name
+        return Resources(*of_partition.resources, *of_total[2:])
+    return of_partition.of(names)

@@ -8,6 +8,8 @@ to
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -17,23 +19,6 @@ from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 from yarnctl.units import NOTHING, Resources
 
 MASTER = 1  # Containers of an application's master
-
-
-class Vector(msgspec.Struct, frozen=True, gc=False):
-    """ResourceInfo: a resource vector."""
-
-    memory_mib: int = field(name="memory", default=0)
-    vcores: int = field(name="vCores", default=0)
-
-    @property
-    def resources(self) -> Resources:
-        """The vector as the program's own record."""
-        return Resources(self.memory_mib, self.vcores)
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        """The names of the resources beside memory and vcores of which it has some; not read here."""
-        return ()
 
 
 MODELLED = frozenset({"memory-mb", "vcores"})  # The names of the resources that a vector's own fields hold
@@ -52,16 +37,39 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
     rows: tuple[Amount, ...] = field(name="resourceInformation", default=())
 
 
-class FullVector(Vector, frozen=True, gc=False):
-    """ResourceInfo with its other resources, which versions before 3.0 do not have."""
+_AMOUNTS = OneDecoder(Amounts)
 
-    amounts: Amounts | None = field(name="resourceInformations", default=None)
+
+@lru_cache(maxsize=4096)
+def _counts(raw: bytes) -> Mapping[str, int]:
+    """Return the amounts of the resources beside memory and vcores of which there are some, by name."""
+    rows = _AMOUNTS.read(raw).rows if raw else ()
+    return {row.name: row.value for row in rows if row.value > 0 and row.name not in MODELLED}
+
+
+class Vector(msgspec.Struct, frozen=True, gc=False):
+    """ResourceInfo: a resource vector. ``amounts``: all by name, read when needed; none before 3.0."""
+
+    memory_mib: int = field(name="memory", default=0)
+    vcores: int = field(name="vCores", default=0)
+    amounts: msgspec.Raw = field(name="resourceInformations", default=msgspec.Raw())
+
+    @property
+    def resources(self) -> Resources:
+        """The vector of memory and vcores alone."""
+        return Resources(self.memory_mib, self.vcores)
 
     @property
     def others(self) -> tuple[str, ...]:
         """The names of the resources beside memory and vcores of which it has some, in order."""
-        rows = () if self.amounts is None else self.amounts.rows
-        return tuple(sorted({row.name for row in rows if row.value > 0} - MODELLED))
+        return tuple(sorted(_counts(bytes(self.amounts))))
+
+    def of(self, names: Sequence[str]) -> Resources:
+        """Return the vector with the amounts of these other resources, in their order."""
+        if not names:
+            return self.resources
+        counts = _counts(bytes(self.amounts))
+        return Resources(self.memory_mib, self.vcores, *(counts.get(name, 0) for name in names))
 
 
 def label_in(text: str | None) -> str | None:
@@ -98,7 +106,7 @@ class PartitionUse(msgspec.Struct, frozen=True, gc=False):
 
     partition: str = field(name="partitionName", default="")
     used: Vector = Vector()
-    pending: FullVector = FullVector()
+    pending: Vector = Vector()
     reserved: Vector = Vector()
 
 
@@ -130,7 +138,7 @@ class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
     location: str = field(name="resourceName")
     count: int = field(name="numContainers", default=0)
     priority: int = 0
-    size: FullVector = field(name="capability", default=FullVector())
+    size: Vector = field(name="capability", default=Vector())
     label: str | None = field(name="nodeLabelExpression", default=None)
 
 
@@ -240,17 +248,27 @@ class ContainerRow(msgspec.Struct, frozen=True, gc=False):
     state: str = field(name="containerState", default="")
     exit_status: int = field(name="containerExitStatus", default=0)
     allocated: AllocatedRows | None = field(name="allocatedResources", default=None)
+    others_size: tuple[int, ...] = field(name="yarnctl-others-size", default=())
 
     @property
     def size(self) -> Resources:
-        """The container's size."""
-        return Resources(self.memory_mib, self.vcores)
+        """The container's size, with other resources once :meth:`with_others` has put them in order."""
+        return Resources(self.memory_mib, self.vcores, *self.others_size)
 
     @property
     def others(self) -> tuple[str, ...]:
         """The names of the resources beside memory and vcores of which it has some."""
         rows = () if self.allocated is None else self.allocated.entries
         return tuple(sorted({row.key for row in rows if row.value > 0} - MODELLED))
+
+    def with_others(self, names: Sequence[str]) -> ContainerRow:
+        """Return the row with the amounts of these other resources in its size."""
+        if not names or not self.others:
+            return self
+        rows = () if self.allocated is None else self.allocated.entries
+        counts = {row.key: row.value for row in rows}
+        sizes = tuple(counts.get(name, 0) for name in names)
+        return msgspec.structs.replace(self, others_size=sizes)
 
 
 class NodeRow(msgspec.Struct, frozen=True):
@@ -265,7 +283,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     available_vcores: int = field(name="availableVirtualCores", default=0)
     containers: int = field(name="numContainers", default=0)
     version: str = ""
-    capacity: FullVector | None = field(name="totalResource", default=None)
+    capacity: Vector | None = field(name="totalResource", default=None)
+    available: Vector | None = field(name="availableResource", default=None)
     labels: tuple[str, ...] = field(name="nodeLabels", default=())
 
     @property
@@ -290,12 +309,26 @@ class NodeRow(msgspec.Struct, frozen=True):
             return self.capacity.resources
         return Resources(self.used_mib + self.available_mib, self.used_vcores + self.available_vcores)
 
+    def total_of(self, names: Sequence[str]) -> Resources:
+        """Return the node's size with these other resources."""
+        return _with_others(self.total, self.capacity, names)
+
+    def free_of(self, names: Sequence[str]) -> Resources:
+        """Return the free capacity with these other resources."""
+        return _with_others(self.free, self.available, names)
+
 
 class NodeLabel(msgspec.Struct, frozen=True):
     """GET /get-node-labels. Requests without a label may use idle nodes of one that is not exclusive."""
 
     name: str
     is_exclusive: bool = field(name="exclusivity", default=True)
+
+
+def _with_others(size: Resources, vector: Vector | None, names: Sequence[str]) -> Resources:
+    if not names or vector is None:
+        return size
+    return Resources(*size, *vector.of(names)[2:])
 
 
 class QueueUser(msgspec.Struct, frozen=True):
@@ -445,15 +478,15 @@ class QueueInfo(msgspec.Struct, frozen=True):
         """How many applications of a leaf wait because of max-parallel-apps (facts, section 5)."""
         return max(0, self.applications - self.applications_active - self.applications_pending)
 
-    def used_of(self, label: str) -> Resources:
+    def used_of(self, label: str, names: Sequence[str] = ()) -> Resources:
         """Return what its applications use of the nodes with a label ("": none), reserved included."""
         if not label:
-            return self.used.resources
-        return self.uses.of(label).used.resources if self.uses is not None else NOTHING
+            return self.used.of(names)
+        return self.uses.of(label).used.of(names) if self.uses is not None else NOTHING
 
-    def reserved_of(self, label: str) -> Resources:
+    def reserved_of(self, label: str, names: Sequence[str] = ()) -> Resources:
         """Return what is reserved for its applications there."""
-        return self.uses.of(label).reserved.resources if self.uses is not None else NOTHING
+        return self.uses.of(label).reserved.of(names) if self.uses is not None else NOTHING
 
     def share_of(self, label: str) -> PartitionShare | None:
         """Return the queue's row of the nodes with a label ("": none); None if that is not shown."""
