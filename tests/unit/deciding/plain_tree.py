@@ -11,6 +11,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from yarnctl.deciding.model import Snapshot
+from yarnctl.units import Resources
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Plain:
     order: dict[str, str]
     priorities: dict[str, int]
     free: dict[str, Any]
-    largest: tuple[int, int]
+    largest: Resources
     limits: dict[str, Any]
     held: dict[tuple[str, str], Any] = field(default_factory=dict)
     reserved: dict[str, Any] = field(default_factory=dict)
