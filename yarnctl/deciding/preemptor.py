@@ -50,7 +50,7 @@ from yarnctl.deciding.records import Trigger
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.tree_forecast import EVERY_VICTIM, Helped, TreeSimulation
-from yarnctl.deciding.tree_model import placed_in
+from yarnctl.deciding.tree_model import QueueTreeModel, placed_in
 from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, times
 
 PPM = 1_000_000
@@ -234,10 +234,7 @@ def _modelled_demand(
     free = FreeCapacity(snapshot.free_by_node, coming)
     placed, tree = placed_in(snapshot, queues, free)
     if shared:
-        more = place_on_shared(queues, FreeCapacity(shared), lambda view: is_preempting(view, settings))
-        placed.update((name, placed.get(name, 0) + count) for name, count in more.items())
-        if tree is not None:
-            tree.close_idle()
+        _place_on_shared(queues, shared, settings, placed, tree)
     stuck = _stuck(queues, settings)
     allowance = _allowance(inputs, stuck, ledger)
     if shares is not None:
@@ -275,8 +272,9 @@ def _modelled_demand(
         trigger = _trigger(inputs, view, placed.get(name, 0), ledger, needs, Unmet(view.predicted))
         help_of = helped.get(name, EVERY_VICTIM)
         every = settings.mode != "deadlines" and len(help_of.victims) == len(victims)
-        helping = () if every else help_of.victims
-        wishes.append(ApplicationDemand(view, needs, trigger, helping, help_of.beside))
+        wishes.append(
+            ApplicationDemand(view, needs, trigger, () if every else help_of.victims, help_of.beside)
+        )
     left = free.free
     if tree is not None:  # the node that a requester reserves serves it
         left = left | {node: free.held[node] for node, name in tree.held.items() if name in admitted}
@@ -288,6 +286,20 @@ def _modelled_demand(
     ]
     gives = None if shares is None else shares.limits
     return ClusterDemand(tuple(wishes), tuple(refused), left, victims, sum(placed.values()), gives)
+
+
+def _place_on_shared(
+    queues: Mapping[str, QueueModel],
+    shared: Mapping[str, Resources],
+    settings: Settings,
+    placed: dict[str, int],
+    tree: QueueTreeModel | None,
+) -> None:
+    """Serve requests without a label from what is free on nodes with a label that is not exclusive."""
+    more = place_on_shared(queues, FreeCapacity(shared), lambda view: is_preempting(view, settings))
+    placed.update((name, placed.get(name, 0) + count) for name, count in more.items())
+    if tree is not None:
+        tree.close_idle()
 
 
 def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:

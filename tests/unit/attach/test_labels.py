@@ -451,7 +451,7 @@ def test_whether_labels_are_shared_is_read_once(cluster):
     ],
 )
 def test_the_labels_of_a_cluster_in_every_form(told):
-    assert yarn.NODE_LABELS.read(told) == [yarn.NodeLabel("ne", is_exclusive=False)]
+    assert yarn.NODE_LABELS.read(told) == [yarn.LabelRow("ne", is_exclusive=False)]
 
 
 @pytest.mark.parametrize("mapped", [False, True])
