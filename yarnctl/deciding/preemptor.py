@@ -267,14 +267,10 @@ def _modelled_demand(
         admitted, reasons, helped = below.admitted, below.refused, below.helped
     wishes = []
     for name, admission in admitted.items():
-        view = admission.application
-        needs = tuple(Need(size, count) for size, count in admission.shortfalls.items())
-        trigger = _trigger(inputs, view, placed.get(name, 0), ledger, needs, Unmet(view.predicted))
         help_of = helped.get(name, EVERY_VICTIM)
-        every = settings.mode != "deadlines" and len(help_of.victims) == len(victims)
-        wishes.append(
-            ApplicationDemand(view, needs, trigger, () if every else help_of.victims, help_of.beside)
-        )
+        if settings.mode != "deadlines" and len(help_of.victims) == len(victims):
+            help_of = help_of._replace(victims=())  # every one of them
+        wishes.append(_wish(inputs, ledger, admission, placed.get(name, 0), help_of))
     left = free.free
     if tree is not None:  # the node that a requester reserves serves it
         left = left | {node: free.held[node] for node, name in tree.held.items() if name in admitted}
@@ -286,6 +282,15 @@ def _modelled_demand(
     ]
     gives = None if shares is None else shares.limits
     return ClusterDemand(tuple(wishes), tuple(refused), left, victims, sum(placed.values()), gives)
+
+
+def _wish(
+    inputs: DemandInput, ledger: Ledger, servable: Servable, placed: int, help_of: Helped
+) -> ApplicationDemand:
+    view = servable.application
+    needs = tuple(Need(size, count) for size, count in servable.shortfalls.items())
+    trigger = _trigger(inputs, view, placed, ledger, needs, Unmet(view.predicted))
+    return ApplicationDemand(view, needs, trigger, help_of.victims, help_of.beside)
 
 
 def _place_on_shared(
