@@ -274,6 +274,30 @@ def test_grants_are_told_after_ends_and_once(cluster, port):
     assert facts(cluster, port) == ()
 
 
+def test_a_grant_of_a_poll_that_fails_is_a_grant_of_the_next(cluster, port, monkeypatch):
+    """Otherwise the order counts as unclaimed, though its requester has the container."""
+    cluster.killed(attempt(1, 1))
+    granted(cluster, cluster.apps[application(2)], 1)
+
+    def fails(*_given):
+        raise TimeoutError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tracking.TaskTracking, "poll", fails)
+        assert facts(cluster, port) == ()
+    assert [type(fact) for fact in facts(cluster, port)] == [ContainerEnded, ContainerGranted]
+
+
+def test_a_grant_waits_until_it_is_known_how_the_container_on_its_node_ended(cluster, port):
+    cluster.apps[application(1)].containers.pop(container(1, 2))  # its master has not noticed
+    granted(cluster, cluster.apps[application(2)], 1)
+    other = granted(cluster, cluster.apps[application(2)], 2, "n2:1")
+    assert facts(cluster, port) == (other,)
+    cluster.killed(attempt(1, 1))
+    assert [type(fact) for fact in facts(cluster, port)] == [ContainerEnded, ContainerGranted]
+    assert facts(cluster, port) == ()
+
+
 def test_the_victims_own_new_container_is_a_grant(cluster, port):
     cluster.killed(attempt(1, 1))
     fact = granted(cluster, cluster.apps[application(1)], 7)

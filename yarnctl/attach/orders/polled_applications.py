@@ -39,7 +39,7 @@ class PolledApplications:
     def list_before_kill(self) -> None:
         """List the containers of applications that may get a killed container and are not polled yet."""
         unlisted = tuple(name for name in self._wanted(()) if name not in self.names)
-        self._live.grants(self._live.observe(unlisted), ())
+        self._live.remember(self._live.observe(unlisted))
         self._born = frozenset(self._connection.rows)
         self.names += unlisted
 
