@@ -80,7 +80,9 @@ class Submitted(NamedTuple):
     deadline_s: int = 0
 
 
+LATER = "later"
 Act = Callable[["Stage"], object]
+"""What happens to a stage; it happens again, and what is due after it waits, while it returns LATER."""
 
 
 class Scenario(NamedTuple):
@@ -259,7 +261,7 @@ def played(scenario: Scenario, folder: Path) -> Evidence:
         for one in scenario.first:
             stage.submit(one)
         until(lambda: pictures and _allocated(pictures[-1]) >= scenario.full, "the cluster is full")
-        until(lambda: _is_up(stage), "the daemon has started")
+        until(lambda: is_up(stage), "the daemon has started")
         _watch(stage, found)
         log = (folder / "state.log").read_text()
         return found._replace(log=log, seconds=time.monotonic() - began_s)
@@ -269,7 +271,8 @@ def _allocated(picture: Picture) -> int:
     return sum(len(app.tasks) for app in picture.apps.values())
 
 
-def _is_up(stage: Stage) -> bool:
+def is_up(stage: Stage) -> bool:
+    """Return whether the daemon answers, and acts if it is to."""
     try:
         loop = stage.get("snapshot")["loop"]
     except OSError:
@@ -291,8 +294,8 @@ def _watch(stage: Stage, found: Evidence) -> None:
     pause = threading.Event()
     number = 0
     while (passed_s := time.monotonic() - began_s) < scenario.seconds:
-        while due and due[0][0] <= passed_s:
-            due.pop(0)[1]()
+        while due and due[0][0] <= passed_s and due[0][1]() is not LATER:
+            due.pop(0)
         with contextlib.suppress(OSError):
             number += 1
             _read(stage, found, number)

@@ -36,7 +36,8 @@ class OutsideHours(Reason, frozen=True):
     """Of the preemptable queues over their guarantee, ``queue`` opens first; ``zone``: of its hours."""
 
     sentence = (
-        "containers of queue {queue} may not be taken at this hour ({zone}); it opens {opens_at_ms:instant}"
+        "containers of queue {queue} may not be taken at this hour (hours in {zone}); it opens"
+        " {opens_at_ms:instant}, local time"
     )
     remedy = "wait, or change hours of the queue in --budgets"
     queue: str
@@ -50,6 +51,12 @@ class NoQueueGives(Reason, frozen=True):
 
 class QueueAtGuarantee(Reason, frozen=True):
     sentence = "the application's queue already has its guarantee"
+
+
+class QueueAtIdealShare(Reason, frozen=True):
+    """Below its guarantee: it requests no more, or queues that may not be preempted hold the rest."""
+
+    sentence = "the application's queue already has its ideal share"
 
 
 class QueueAtMaximum(Reason, frozen=True):
@@ -164,7 +171,8 @@ class StandingAside(Reason, frozen=True):
 _Short = Unmet | ClusterFull
 _NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | NoQueueGives | OutsideHours
 _Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
-_Limit = _Queue | QueueAtGuarantee | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
+_Share = QueueAtGuarantee | QueueAtIdealShare
+_Limit = _Queue | _Share | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
 _Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | MoreUrgentWaits | OthersFirst | StandingAside
 TriggerReason = _Short | _NoVictim | _Limit | _Order
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""
