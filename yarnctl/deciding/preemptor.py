@@ -20,6 +20,7 @@ from yarnctl.deciding.forecast import (
     QueueModel,
     SchedulerSimulation,
     Servable,
+    below_guarantee,
     model_queues,
     over_guarantee,
     own_limits,
@@ -43,6 +44,7 @@ from yarnctl.deciding.reasons.demand import (
     OthersFirst,
     OutsideHours,
     QueueAtGuarantee,
+    QueueAtIdealShare,
     TriggerReason,
     Unmet,
 )
@@ -237,8 +239,10 @@ def _modelled_demand(
         _place_on_shared(queues, shared, settings, placed, tree)
     stuck = _stuck(queues, settings)
     allowance = _allowance(inputs, stuck, ledger)
+    beyond: dict[str, TriggerReason] = {}
     if shares is not None:
         allowance = _up_to_the_share(allowance, queues.values(), shares)
+        beyond = _beyond_the_share(stuck, allowance, queues, gives=bool(victims))
     first = _most_urgent(inputs, stuck, allowance) if settings.mode == "deadlines" else None
     relieved = None if first is None else _users_with_preemptable(inputs, first, settings)
 
@@ -274,8 +278,7 @@ def _modelled_demand(
     left = free.free
     if tree is not None:  # the node that a requester reserves serves it
         left = left | {node: free.held[node] for node, name in tree.held.items() if name in admitted}
-    if shares is not None:
-        reasons |= {name: QueueAtGuarantee() for name in stuck if name not in allowance}
+    reasons |= beyond
     refused = [
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
         for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
@@ -361,6 +364,28 @@ def _up_to_the_share(
     """Return the allowances of the applications whose leaf, or its parent, is below its guarantee."""
     allowed = shares.allowed(queues)
     return {name: min(count, allowed[name]) for name, count in allowance.items() if name in allowed}
+
+
+def _beyond_the_share(
+    stuck: Mapping[str, tuple[ApplicationView, int]],
+    allowance: Mapping[str, int],
+    queues: Mapping[str, QueueModel],
+    *,
+    gives: bool,
+) -> dict[str, TriggerReason]:
+    """Return why applications get nothing from other queues; ``gives``: a queue has something to give."""
+    served = {stuck[name][0].queue for name in allowance}
+    found: dict[str, TriggerReason] = {}
+    for name, (view, _) in stuck.items():
+        if name in allowance:
+            continue
+        if not below_guarantee(queues[view.queue].key()):
+            found[name] = QueueAtGuarantee()
+        elif view.queue in served:
+            found[name] = OthersFirst()
+        else:
+            found[name] = QueueAtIdealShare() if gives else NoQueueGives()
+    return found
 
 
 def _most_urgent(
