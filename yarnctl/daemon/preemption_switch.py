@@ -8,6 +8,7 @@
   container that it warned earlier within 1.2 s of being allowed to, as long as the demand lasts.
 * A stop leaves the record. Its reader is the standby, or ``yarnctl restore`` (``ExecStopPost``).
 * A restarted ResourceManager may have forgotten the key: it is set again at the first look.
+* While one queue cannot be switched, yarnctl does not act: after ``HOLD_MS`` the others' keys are restored.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from yarnctl.deciding.model import (
     Refused,
     Withheld,
 )
-from yarnctl.deciding.reasons.modes import ModeReason, PreemptionOn
+from yarnctl.deciding.reasons.modes import LockRanOut, ModeReason, PreemptionOn
 from yarnctl.deciding.reasons.orders import LeaderActs, LeftByEarlierRun, MayNotAct
 from yarnctl.deciding.records import Record, performed
 from yarnctl.errors import YarnctlError
 from yarnctl.journal.rendering import said
 from yarnctl.restoring.change_file import described
-from yarnctl.restoring.restorer import OpenChange, Restorer
+from yarnctl.restoring.restorer import AT_ONCE_MAX, OpenChange, Restorer
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
 KIND: ChangeKind = "preemption"
-ON = "true"
+ON, OFF = "true", "false"
 HOLD_MS = 30_000
 """The longest that YARN's preemption stays off after yarnctl may not act any more, while production waits."""
 RETRY_MS = 5_000
@@ -63,6 +64,8 @@ class PreemptionSwitch:
         self._restorer = restorer
         self._closed_at_ms: int | None = None
         self._again_at_ms = 0
+        self._failed_at_ms: int | None = None
+        self._failed = ""
         self._epoch = ""
         self._logged = ""
 
@@ -91,17 +94,23 @@ class PreemptionSwitch:
         if is_closed and not (may_wait and 0 <= held_ms < HOLD_MS):
             restorer.make_due(MayNotAct(), (KIND,))
             return
-        kept = [one for one in self._open() if is_closed or self._switches(one.change.target)]
+        if closed is None:
+            self._failed_at_ms = None
+        is_stuck = self._failed_at_ms is not None and not 0 <= now_ms - self._failed_at_ms < HOLD_MS
+        kept = [
+            one for one in self._open() if not is_stuck and (is_closed or self._switches(one.change.target))
+        ]
         for one in self._open():
             one.why = None if one in kept else one.why or LeftByEarlierRun()
         if not restorer.leads() or now_ms < self._again_at_ms:
             return
         wanted = [] if is_closed else list(self._preempted())
         if epoch and epoch != self._epoch:  # of the look before: what it showed of queues may be older
-            wanted += [one.change.target for one in kept if self._is_forgotten(one)]
+            wanted += [one.change.target for one in kept[:AT_ONCE_MAX] if self._is_forgotten(one)]
             self._epoch = epoch
-        if wanted:
-            self._switch(write, now_ms, tuple(dict.fromkeys(wanted)))
+        if wanted:  # A queue that failed comes first: no other is switched before it is
+            ordered = sorted(dict.fromkeys(wanted), key=lambda queue: queue != self._failed)
+            self._switch(write, now_ms, ordered[:AT_ONCE_MAX])
 
     def left_behind(self) -> str:
         """Return what is still switched off, in words, "" if nothing is."""
@@ -119,25 +128,39 @@ class PreemptionSwitch:
         except YarnctlError as fault:
             self._retry(now_ms, f"cannot read whether YARN preempts in {', '.join(queues)}: {fault}")
             return
+        for queue, value in before.items():
+            if value not in ("", OFF, ON):  # YARN uses its default; no record may have such a value
+                remedy = "set it to false, or remove it"
+                story = f"disable_preemption of {queue} is neither true nor false: {value[:40]!a}"
+                self._retry(now_ms, f"YARN's own preemption stays on: {story}; {remedy}", queue)
+                return
         changes = [Change(KIND, queue, value, ON) for queue, value in before.items() if value != ON]
         known = {one.change.key: one.change.before for one in self._open()}
         new = [change for change in changes if known.get(change.key) != change.before]
         if new and (problem := self._restorer.record(new, LeaderActs())):
             self._retry(now_ms, f"YARN's own preemption stays on: {problem}")
             return
-        self._logged = ""
-        for change in changes:
+        for place, change in enumerate(changes):
             action = DisablePreemption(change.target)
-            outcome = self._perform(action)
+            # Each request may take long: after the lock has run out the next leader may have restored all.
+            outcome = self._perform(action) if self._restorer.leads() else Withheld(LockRanOut())
             write(performed(now_ms, action, outcome))
-            if isinstance(outcome, Refused | Withheld) and change in new:
-                self._restorer.not_made(change.key)
-            if not isinstance(outcome, Accepted):
-                why = said(outcome.why) or "no answer"
-                self._retry(now_ms, f"cannot switch off YARN's own preemption of {change.target}: {why}")
+            if isinstance(outcome, Accepted):
+                continue
+            sent = place if isinstance(outcome, Refused | Withheld) else place + 1
+            for one in changes[sent:]:
+                if one in new:
+                    self._restorer.not_made(one.key)
+            why = said(outcome.why) or "no answer"
+            story = f"cannot switch off YARN's own preemption of {change.target}: {why}"
+            self._retry(now_ms, story, change.target)
+            return
+        self._logged, self._failed_at_ms, self._failed = "", None, ""
 
-    def _retry(self, now_ms: int, story: str) -> None:
-        self._again_at_ms = now_ms + RETRY_MS
+    def _retry(self, now_ms: int, story: str, queue: str = "") -> None:
+        self._again_at_ms, self._failed = now_ms + RETRY_MS, queue
+        if self._failed_at_ms is None:
+            self._failed_at_ms = now_ms
         if story != self._logged:
             _LOG.warning("%s; will retry", story)
         self._logged = story

@@ -326,7 +326,9 @@ class Restorer:
                     self.open[change.key].why = LeftByEarlierRun()
         for one in self.open.values():
             change = one.change
-            if one.why is None and change.kind != "executors" and self.state(change) == "before":
+            if one.why is not None or change.kind == "executors" or self.state(change) != "before":
+                continue
+            if self.leads():  # reading may take longer than the lock lasts
                 _LOG.warning("%s was restored by a late request", described(change))
                 self._perform(Restore(Change(change.kind, change.target, change.now, change.before)))
 

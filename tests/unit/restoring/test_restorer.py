@@ -26,7 +26,7 @@ from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Lowering, Performed, Record, Restored, Restoring
 from yarnctl.journal.fold import OpenChanges
 from yarnctl.restoring.change_file import ChangeFiles, command_for, described, stored_records
-from yarnctl.restoring.restorer import PAUSE_MAX_MS, RETRY_MS, WATCH_MS, merged
+from yarnctl.restoring.restorer import PAUSE_MAX_MS, RETRY_MS, WATCH_MS, Reading, merged
 
 QUEUE = CHANGES["queue"]
 
@@ -213,6 +213,27 @@ def test_a_process_that_took_a_record_over_watches_for_late_requests_and_says_so
     assert command.restorer.is_watching
     command.pass_ms(WATCH_MS)
     assert not command.restorer.is_watching
+
+
+def test_lock_that_runs_out_while_late_requests_are_looked_for_ends_the_correction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next leader may have restored the value: to lower it again would leave it without a record."""
+    _, values, _ = lowered()
+    host = Host(values.hdfs, values, "two", term=2)
+    host.restorer.lost()
+    host.restorer.adopt()
+    host.restorer.open[QUEUE.key].why = None
+    values.values[QUEUE.target] = QUEUE.before
+    read = values.read
+
+    def slow(change: Change) -> Reading:
+        host.leads = False
+        return read(change)
+
+    monkeypatch.setattr(values, "read", slow)
+    host.pass_ms(3_000)
+    assert values.requests == []
 
 
 def test_nothing_is_restored_before_it_is_due_or_while_its_application_has_orders() -> None:
