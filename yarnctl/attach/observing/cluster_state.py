@@ -213,8 +213,9 @@ class ClusterObserver:
         held_back = self._held_back()
         plain = _of_label(demand, "")
         applications = self._views(plain, why_not, held_back)
-        snapshot = self._partition(root_queue, nodes, plain, applications, "")
-        labels = sorted({node.partition for node in nodes if node.partition})
+        parts = views.by_partition(nodes)
+        snapshot = self._partition(root_queue, parts[""], plain, applications, "")
+        labels = sorted(parts.keys() - {""})
         if labels:
             self._read_labels(labels)
         found = msgspec.structs.replace(
@@ -224,7 +225,8 @@ class ClusterObserver:
             held_back=held_back,
             resource_names=self._connection.resource_names,
             labelled={
-                label: self._labelled(root_queue, nodes, demand, applications, label) for label in labels
+                label: self._labelled(root_queue, parts[label], demand, applications, label)
+                for label in labels
             },
         )
         return msgspec.structs.replace(found, left_out=self._left_out(found))
@@ -237,9 +239,9 @@ class ClusterObserver:
         applications: tuple[ApplicationView, ...],
         label: str,
     ) -> Snapshot:
-        """Return the nodes with a label ("": none), with what is used and requested of them."""
+        """Return ``nodes``, those with a label ("": none), with what is used and requested of them."""
         names = self._connection.resource_names
-        total, largest, free = views.cluster_room(nodes, label, names)
+        total, largest, free = views.cluster_room(nodes, names)
         holders = self._holders(label)
         reserved, sure = self._reserved(free, nodes, asks, holders)
         return Snapshot(
@@ -271,7 +273,7 @@ class ClusterObserver:
         label: str,
     ) -> Snapshot:
         """Return one of ``labelled``: requests of queues without a part of these nodes are left out."""
-        total, _, _ = views.cluster_room(nodes, label)
+        total, _, _ = views.cluster_room(nodes)
         may_use = _users(views.queue_views(root_queue, total, label))
         asks = {
             name: requests
@@ -291,7 +293,7 @@ class ClusterObserver:
         part = self._partition(root_queue, nodes, asks, tuple(found), label)
         return msgspec.structs.replace(
             part,
-            nodes=tuple(sorted(node.node for node in views.partition_of(nodes, label))),
+            nodes=tuple(sorted(node.node for node in nodes)),
             is_shared=bool(may_use) and not self._exclusive.get(label, True),
         )
 

@@ -133,7 +133,11 @@ def parent_views(
     )
     if root is None or (plain and len(found) == 1):
         return ()
-    free = _sum_of(node.free_of(names) for node in partition_of(nodes, label) if node.state == "RUNNING")
+    free = _sum_of(
+        node.free_of(names)
+        for node in nodes
+        if node.state == "RUNNING" and (node.available_mib > 0 or node.available_vcores > 0)
+    )
     found[root.queue] = msgspec.structs.replace(
         root, guaranteed=total, maximum=total, used=plus(minus(total, free), root.reserved)
     )
@@ -418,14 +422,21 @@ def partition_of(nodes: Iterable[yarn.NodeRow], label: str = "") -> tuple[yarn.N
     return tuple(node for node in nodes if node.partition == label)
 
 
+def by_partition(nodes: Iterable[yarn.NodeRow]) -> dict[str, list[yarn.NodeRow]]:
+    """Return the nodes by label; "": those without one, always there."""
+    found: dict[str, list[yarn.NodeRow]] = {"": []}
+    for node in nodes:
+        found.setdefault(node.partition, []).append(node)
+    return found
+
+
 def cluster_room(
-    nodes: Iterable[yarn.NodeRow], label: str = "", names: Sequence[str] = ()
+    nodes: Sequence[yarn.NodeRow], names: Sequence[str] = ()
 ) -> tuple[Resources, Resources, Mapping[str, Resources]]:
-    """Return the total over the nodes with a label, the largest node, and the free capacity by node.
+    """Return the total over nodes of one partition, the largest node, and the free capacity by node.
 
     A node that is being decommissioned counts in the total (its containers run) but has no free capacity.
     """
-    nodes = partition_of(nodes, label)
     sizes = [node.total_of(names) for node in nodes]
     largest = max(sizes, default=NOTHING)
     for size in sizes if names else ():  # the most of each: a node with GPUs may have less memory
@@ -449,11 +460,7 @@ def _sum_of(sizes: Iterable[Resources]) -> Resources:
 
 def other_resources(nodes: Iterable[yarn.NodeRow]) -> tuple[str, ...]:
     """Return the names of the resources beside memory and vcores that nodes have, sorted."""
-    found: set[str] = set()
-    for node in nodes:
-        if node.capacity is not None:
-            found.update(node.capacity.others)
-    return tuple(sorted(found))
+    return yarn.other_names(node.capacity for node in nodes if node.capacity is not None)
 
 
 def reserved(application: yarn.AppInfo, label: str = "", names: Sequence[str] = ()) -> Resources:
