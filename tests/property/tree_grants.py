@@ -54,7 +54,6 @@ class RandomCluster:
         self.scheduler: TreeScheduler = scheduler
         for index in range(self.chance.randint(2, 6)):
             self.rm.register_node(Node(index, *pair(times(self.slot, NODE_SLOTS)), phase_ms=index))
-        self.granted: Counter[str] = Counter()
         for _ in range(self.chance.randint(3, 12)):
             self.submit()
         self.serve()
@@ -103,13 +102,17 @@ class RandomCluster:
 
     def serve(self) -> Counter[str]:
         """Let all nodes have heartbeats until nothing changes; return what each application was granted."""
-        before, version = Counter(self.granted), -1
+        return Counter(application_id(container.app) for container in self.beat())
+
+    def beat(self) -> list[Container]:
+        """Let all nodes have heartbeats until nothing changes; return the new containers."""
+        granted: list[Container] = []
+        version = -1
         while version != self.scheduler.version:
             version = self.scheduler.version
             for node in self.rm.nodes:
-                for container in self.rm.node_heartbeat(node, [], 0):
-                    self.granted[application_id(container.app)] += 1
-        return self.granted - before
+                granted += self.rm.node_heartbeat(node, [], 0)
+        return granted
 
     def change(self) -> None:
         """Free one container, or (one time in four) let an application ask."""
