@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from yarnctl.deciding.case import Choice
-from yarnctl.deciding.forecast import FreeCapacity, Leaving, model_queues
+from yarnctl.deciding.forecast import EndingContainer, FreeCapacity, model_queues
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.levers import LEAVING
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot
@@ -37,14 +37,14 @@ def shortages(choices: Sequence[tuple[str, Choice]], inputs: DemandInput, ledger
     for requester, choice in choices:
         for pick in choice.picks:
             task = pick.task
-            leaving.append(Leaving(pick.application, task.node, task.size))
+            leaving.append(EndingContainer(pick.application, task.node, task.size))
             promised[requester] = promised.get(requester, 0) + pick.serves
             if task.kind not in LEAVING:
                 returning.setdefault(pick.application, []).append(task.size)
     if not leaving:
         return {}
-    coming: list[Leaving] = [
-        Leaving(order.victim, order.node, order.size)
+    coming: list[EndingContainer] = [
+        EndingContainer(order.victim, order.node, order.size)
         for order in inputs.here(ledger.expected_room(inputs.as_of_ms))
     ]
     before = _placed(inputs.snapshot, coming)
@@ -53,13 +53,21 @@ def shortages(choices: Sequence[tuple[str, Choice]], inputs: DemandInput, ledger
     return {name: count for name, count in lacks.items() if count > 0}
 
 
-def _placed(snapshot: Snapshot, coming: Sequence[Leaving]) -> dict[str, int]:
+def _placed(snapshot: Snapshot, coming: Sequence[EndingContainer]) -> dict[str, int]:
     free = FreeCapacity(snapshot.free_by_node, coming)
     return placed_in(snapshot, model_queues(snapshot, coming), free)[0]
 
 
 def _returned(snapshot: Snapshot, returning: Mapping[str, Sequence[Resources]]) -> Snapshot:
-    """Return a snapshot in which ended tasks request a container again."""
+    """Return a snapshot in which ended tasks request a container again.
+
+    The limit that YARN shows for a user without pending requests rises as soon as there is one.
+    """
+    active = {(view.queue, view.user) for view in snapshot.applications if view.requests and view.activated}
+    limits = {queue: dict(users) for queue, users in snapshot.user_limits.items()}
+    for view in snapshot.applications:
+        if view.application in returning and (view.queue, view.user) not in active:
+            limits.get(view.queue, {}).pop(view.user, None)
 
     def with_requests(view: ApplicationView) -> ApplicationView:
         sizes = returning.get(view.application)
@@ -71,4 +79,4 @@ def _returned(snapshot: Snapshot, returning: Mapping[str, Sequence[Resources]]) 
         return msgspec.structs.replace(view, requests=(*view.requests, *more))
 
     applications = tuple([with_requests(view) for view in snapshot.applications])
-    return msgspec.structs.replace(snapshot, applications=applications)
+    return msgspec.structs.replace(snapshot, applications=applications, user_limits=limits)

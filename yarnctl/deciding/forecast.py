@@ -39,7 +39,7 @@ class SimulatedRequest(NamedTuple):
     containers: int
 
 
-class Leaving(NamedTuple):
+class EndingContainer(NamedTuple):
     """A container that is to be freed, beside those of orders."""
 
     victim: str
@@ -56,7 +56,7 @@ class FreeCapacity:
     goes back: placing n containers costs n + nodes x sizes.
     """
 
-    def __init__(self, free: Mapping[str, Resources], coming: Iterable[Order | Leaving] = ()) -> None:
+    def __init__(self, free: Mapping[str, Resources], coming: Iterable[Order | EndingContainer] = ()) -> None:
         self.free: dict[str, Resources] = dict(free)
         for order in coming:
             self.free[order.node] = plus(self.free.get(order.node, NOTHING), order.size)
@@ -259,7 +259,7 @@ def _serving_order(view: ApplicationView) -> tuple[int, str]:
     return (view.rank, view.application)
 
 
-def model_queues(snapshot: Snapshot, coming: Iterable[Order | Leaving]) -> dict[str, QueueModel]:
+def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) -> dict[str, QueueModel]:
     """Make the queues as they will be once the expected capacity is free, with their pending requests.
 
     Those of a queue that is stood aside for are not served: YARN has given its containers to others.

@@ -190,10 +190,10 @@ def _revised(plan: Plan, inputs: DemandInput, ledger: Ledger, *, whole: bool) ->
     return parts.pop("", plan.demand)._replace(labelled={**plan.demand.labelled, **parts})
 
 
-def _keeping(part: ClusterDemand, keeps: Mapping[str, int]) -> ClusterDemand:
+def _keeping(part_demand: ClusterDemand, keeps: Mapping[str, int]) -> ClusterDemand:
     """Return a partition's demand with so many containers of these requesters."""
-    wishes, refused = [], list(part.refused)
-    for wish in part.applications:
+    wishes, refused = [], list(part_demand.refused)
+    for wish in part_demand.applications:
         name = wish.application.application
         if name in keeps:
             wish = _with_containers(wish, max(keeps[name], 0))
@@ -201,7 +201,7 @@ def _keeping(part: ClusterDemand, keeps: Mapping[str, int]) -> ClusterDemand:
             wishes.append(wish)
         else:
             refused.append((wish.trigger, OthersFirst()))
-    return part._replace(applications=tuple(wishes), refused=tuple(refused))
+    return part_demand._replace(applications=tuple(wishes), refused=tuple(refused))
 
 
 def _plan(

@@ -30,6 +30,8 @@ from yarnctl.deciding.model import ParentView, QueueView, Snapshot
 from yarnctl.deciding.reasons import demand
 from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, plus
 
+EQUAL = 1_000_000
+"""Shares of a guarantee are compared in parts of this."""
 NO_USERS: Mapping[str, None] = MappingProxyType({})
 
 
@@ -134,14 +136,16 @@ class QueueNode:
     def over_without(self, size: Resources) -> Key:
         """Return :meth:`over` with ``size`` less: YARN compares dominant shares of the cluster.
 
-        A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher.
+        A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher. Its
+        numbers have 32 bits: shares that differ by less than a millionth are equal.
         """
         used, guaranteed = minus(self.used, size), self.guaranteed
         total = at_least(self.chain[-1].maximum, Resources(1, 1))
         share, guaranteed_share = dominant(used, total), dominant(guaranteed, total)
         if guaranteed_share <= 0:
             return (1, used[0], 0, self.path)
-        return (0, share * SCALE // guaranteed_share, -guaranteed[0], self.path)
+        ratio = (share * EQUAL * 2 + guaranteed_share) // (guaranteed_share * 2)
+        return (0, ratio * (SCALE // EQUAL), -guaranteed[0], self.path)
 
 
 def parent_path(queue: str) -> str:
