@@ -21,6 +21,7 @@ import msgspec
 
 from emulator.cluster.entities import AM, Application, Ask, Container, NodeReservation, ParentConfig
 from emulator.cluster.entities import TreeLeafConfig as Leaf
+from emulator.cluster.queues.tree_queue import SharedLeaf
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id
 from tests.property.tree_grants import FINE, NODE_SLOTS, ORDERS, WHOLE, RandomCluster
 from yarnctl.deciding.controller import Controller
@@ -200,7 +201,10 @@ class ActedCluster(RandomCluster):
 
     def copied(self) -> ActedCluster:
         """Return a copy of this state. Nodes first: every container is reached through one."""
-        return copy.deepcopy((self.rm.nodes, self))[1]
+        copied = copy.deepcopy((self.rm.nodes, self))[1]
+        for name, queue in copied.scheduler.queues.items():  # a copy would have the limit of now for ever
+            queue.user_mib = self.scheduler.queues[name]._fixed_mib  # type: ignore[attr-defined]
+        return copied
 
     # --- what yarnctl sees --------------------------------------------------------------------
 
@@ -233,6 +237,7 @@ class ActedCluster(RandomCluster):
         found: dict[str, dict[str, Resources]] = {}
         for view in seen.queues:
             leaf = self.scheduler.queues[view.queue]
+            assert isinstance(leaf, SharedLeaf)
             limit_mib = leaf.user_mib
             if limit_mib is None:
                 continue
@@ -243,7 +248,7 @@ class ActedCluster(RandomCluster):
                     continue
                 highest = view.user_limit
                 is_highest = highest is not None and highest.memory_mib <= limit_mib
-                if len(active) > 1 or is_highest or leaf.users.get(user, 0) > limit_mib:
+                if len(active) > 1 or is_highest or leaf.held_mib(user) > limit_mib:
                     found.setdefault(view.queue, {})[user] = limit
         return found
 

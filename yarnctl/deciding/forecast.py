@@ -221,13 +221,16 @@ class QueueModel:
         limit = self.user_limits.get(user, self.view.user_limit)
         return limit is not None and not fits(plus(self.user_used.get(user, NOTHING), more), limit)
 
+    def hold(self, user: str, size: Resources) -> None:
+        """Count ``size`` as used or reserved by a user, where users are limited."""
+        if self.limited:
+            self.user_used[user] = plus(self.user_used.get(user, NOTHING), size)
+
     def grant(self, request: SimulatedRequest, count: int = 1, place: int | None = None) -> None:
         """Count ``count`` containers of the pending request at ``place`` (None: the first) as granted."""
         size = times(request.size, count)
         self.used = plus(self.used, size)
-        if self.limited:
-            user = request.application.user
-            self.user_used[user] = plus(self.user_used.get(user, NOTHING), size)
+        self.hold(request.application.user, size)
         line, place = self.waiting(), self.head if place is None else place
         if request.containers > count:
             line[place] = request._replace(containers=request.containers - count)
@@ -280,7 +283,8 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) 
     for view in snapshot.applications if limited or leaving else ():
         queue = queues.get(view.queue)
         if queue is not None and limited:
-            queue.user_used[view.user] = plus(queue.user_used.get(view.user, NOTHING), view.used)
+            held = plus(view.used, snapshot.reserved.get(view.application, NOTHING))
+            queue.user_used[view.user] = plus(queue.user_used.get(view.user, NOTHING), held)
         if queue is not None and view.application in leaving:
             size = leaving[view.application]
             queue.used = minus(queue.used, size)
