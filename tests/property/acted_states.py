@@ -298,12 +298,17 @@ class Vain(NamedTuple):
 
 
 class Acted(msgspec.Struct, kw_only=True):
-    """What came of one state. ``refused``: application -> why yarnctl frees nothing for it."""
+    """What came of one state.
+
+    ``below``: orders that leave a queue below its guarantee. ``refused``: application -> why yarnctl frees
+    nothing for it. ``waits``: production has pending requests. ``missed``: what would have served it.
+    """
 
     seed: int
     features: tuple[str, ...]
     orders: list[Ordered]
     vain: list[Vain]
+    below: int
     refused: dict[str, str]
     waits: bool
     missed: str = ""
@@ -345,9 +350,10 @@ def act(seed: int) -> Acted:
     features = _features(cluster)
     waiting = [app for app in cluster.rm.applications.values() if app.asks and _may_get(cluster, app)]
     found = Acted(
-        seed=seed, features=features, orders=orders, vain=[], refused=refused, waits=bool(waiting)
+        seed=seed, features=features, orders=orders, vain=[], below=0, refused=refused, waits=bool(waiting)
     )  # fmt: skip
     if orders:
+        found.below = _below(cluster, orders)
         found.vain = _carried_out(cluster, orders)
     elif waiting:
         found.missed = _missed(cluster)
@@ -386,6 +392,20 @@ def _may_give(cluster: ActedCluster, container: Container) -> bool:
     left = minus(view.used, Resources(container.memory_mib, container.vcores))
     stays = left[0] >= view.guaranteed[0] or left[1] >= view.guaranteed[1]
     return stays and over_guarantee(view, view.used, TOLERANCE_PPM)
+
+
+def _below(cluster: ActedCluster, orders: list[Ordered]) -> int:
+    """Count the orders that leave a queue with less than its guarantee."""
+    running = {container_id(each): each for each in cluster.scheduler.live.values()}
+    used = {leaf.name: cluster._queue(leaf.name).used for leaf in cluster.leaves}
+    found = 0
+    for order in orders:
+        container = running[order.container]
+        name = container.app.queue.name
+        used[name] = minus(used[name], Resources(container.memory_mib, container.vcores))
+        guaranteed = cluster._queue(name).guaranteed
+        found += used[name][0] < guaranteed[0] and used[name][1] < guaranteed[1]
+    return found
 
 
 def _carried_out(cluster: ActedCluster, orders: list[Ordered]) -> list[Vain]:

@@ -36,11 +36,14 @@ def counted(counts: Counter[str], acted: Acted) -> list[str]:
     counts["states"] += 1
     counts["states with orders"] += bool(acted.orders)
     counts["orders"] += len(acted.orders)
+    counts["below the guarantee"] += acted.below
     counts["in vain"] += len(acted.vain)
     counts["idle while production waits"] += acted.waits and not acted.orders
     counts["missed"] += bool(acted.missed)
     where = f"seed {acted.seed} ({', '.join(acted.features)})"
     told = []
+    if acted.below:
+        told.append(f"below the guarantee: {where}: {acted.below} orders")
     for vain in acted.vain:
         counts[f"in vain, {vain.fate}"] += 1
         told.append(f"in vain, {vain.fate}: {where}: {vain.order}, {vain.receiver or 'no application'}")

@@ -285,6 +285,9 @@ def _modelled_demand(
         for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
     ]
     gives = None if shares is None else shares.limits
+    if settings.mode == "queues" and wishes and len(victims) > 1:  # the forecast may have taken from another
+        used = {view.queue: view.used for view in snapshot.queues if view.queue in victims}
+        gives = GivenLimits(snapshot, used, coming)
     return ClusterDemand(tuple(wishes), tuple(refused), left, victims, sum(placed.values()), gives)
 
 
