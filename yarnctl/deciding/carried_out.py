@@ -3,15 +3,14 @@
 The forecast of a demand frees containers one by one, of the queues that it chose. A plan frees them at once,
 of the queues whose jobs the policies chose. So after the choice the free capacity is forecast with all picks
 ended and their tasks requesting again. A requester that would receive fewer containers than its picks serve
-is *short*. Then the plan is made again:
+is *short*, and the plan is made again with fewer containers for it.
 
-1. with as many containers of each queue as the forecast took,
-2. without the containers that are still lacking, until no requester is short.
+Which node has its heartbeat first is not known: two orders are tried, and the worse one counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -21,7 +20,7 @@ from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.levers import LEAVING
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot
 from yarnctl.deciding.preemptor import DemandInput
-from yarnctl.deciding.tree_model import placed_in
+from yarnctl.deciding.tree_model import QueueTreeModel, placed_in
 from yarnctl.units import Resources
 
 RETURNING_PRIORITY = 3
@@ -48,14 +47,32 @@ def shortages(choices: Sequence[tuple[str, Choice]], inputs: DemandInput, ledger
         for order in inputs.here(ledger.expected_room(inputs.as_of_ms))
     ]
     before = _placed(inputs.snapshot, coming)
-    after = _placed(_returned(inputs.snapshot, returning), [*coming, *leaving])
-    lacks = {name: count - after.get(name, 0) + before.get(name, 0) for name, count in promised.items()}
-    return {name: count for name, count in lacks.items() if count > 0}
+    snapshot, ending = _returned(inputs.snapshot, returning), [*coming, *leaving]
+    outcomes = [_placed(snapshot, ending)]
+    if snapshot.parents:
+        outcomes.append(_placed_later(snapshot, ending, {each.node for each in ending}))
+    found = {}
+    for name, count in promised.items():
+        lack = count + before.get(name, 0) - min(after.get(name, 0) for after in outcomes)
+        if lack > 0:
+            found[name] = lack
+    return found
 
 
 def _placed(snapshot: Snapshot, coming: Sequence[EndingContainer]) -> dict[str, int]:
     free = FreeCapacity(snapshot.free_by_node, coming)
     return placed_in(snapshot, model_queues(snapshot, coming), free)[0]
+
+
+def _placed_later(
+    snapshot: Snapshot, coming: Sequence[EndingContainer], late_nodes: Collection[str]
+) -> dict[str, int]:
+    """Return what is placed if all other nodes have their heartbeats first, on which requests reserve."""
+    tree = QueueTreeModel(snapshot, model_queues(snapshot, coming))
+    free = FreeCapacity(snapshot.free_by_node, coming).free
+    placed = tree.place(FreeCapacity({node: size for node, size in free.items() if node not in late_nodes}))
+    later = tree.place(FreeCapacity({node: size for node, size in free.items() if node in late_nodes}))
+    return {name: placed.get(name, 0) + later.get(name, 0) for name in placed.keys() | later.keys()}
 
 
 def _returned(snapshot: Snapshot, returning: Mapping[str, Sequence[Resources]]) -> Snapshot:
