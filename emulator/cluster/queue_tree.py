@@ -266,7 +266,7 @@ class TreeScheduler(CapacityScheduler):
         assert leaf is not None
         demand = sorted(leaf.demand, key=queue.serving_key) if queue.fair else leaf.demand
         for app in demand:
-            if app.label != queue.label or queue.user_is_over(app):
+            if app.label != queue.label or self._over_user_limit(app):
                 continue
             ask = app.asks[0]
             if not self.within_headroom(app):
@@ -312,6 +312,8 @@ class TreeScheduler(CapacityScheduler):
     def _over_user_limit(self, app: Application) -> bool:
         """Return whether a user is over its limit; the application's own reservation does not count."""
         queue = app.queue
+        if app.label:
+            return self.trees[app.label][queue.name].user_is_over(app)
         assert isinstance(queue, SharedLeaf)
         limit_mib = queue.user_mib
         return limit_mib is not None and queue.held_mib(app.user) - self.kept_for(app).memory_mib > limit_mib

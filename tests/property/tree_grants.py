@@ -25,6 +25,7 @@ from emulator.cluster.entities import (
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import ResourceManager, application_id
 from emulator.virtual.tree_views import parent_views, reserved_by_application
+from tests.unit.scheduler_files import pair
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, QueueView, Snapshot
 from yarnctl.deciding.tree_model import QueueTreeModel
@@ -52,8 +53,7 @@ class RandomCluster:
         assert isinstance(scheduler, TreeScheduler)
         self.scheduler: TreeScheduler = scheduler
         for index in range(self.chance.randint(2, 6)):
-            self.rm.register_node(Node(index, *times(self.slot, NODE_SLOTS), phase_ms=index))
-        self.granted: Counter[str] = Counter()
+            self.rm.register_node(Node(index, *pair(times(self.slot, NODE_SLOTS)), phase_ms=index))
         for _ in range(self.chance.randint(3, 12)):
             self.submit()
         self.serve()
@@ -98,17 +98,21 @@ class RandomCluster:
         self.scheduler.add_application(app)
         for priority in self.chance.sample((5, 10, 20), self.chance.randint(1, 2)):
             size = times(self.slot, self.chance.choice(self.sizes))
-            self.rm.allocate(app, [(Ask(priority, *size, off_switch=True), self.chance.randint(1, 12))])
+            self.rm.allocate(app, [(Ask(priority, *pair(size), off_switch=True), self.chance.randint(1, 12))])
 
     def serve(self) -> Counter[str]:
         """Let all nodes have heartbeats until nothing changes; return what each application was granted."""
-        before, version = Counter(self.granted), -1
+        return Counter(application_id(container.app) for container in self.beat())
+
+    def beat(self) -> list[Container]:
+        """Let all nodes have heartbeats until nothing changes; return the new containers."""
+        granted: list[Container] = []
+        version = -1
         while version != self.scheduler.version:
             version = self.scheduler.version
             for node in self.rm.nodes:
-                for container in self.rm.node_heartbeat(node, [], 0):
-                    self.granted[application_id(container.app)] += 1
-        return self.granted - before
+                granted += self.rm.node_heartbeat(node, [], 0)
+        return granted
 
     def change(self) -> None:
         """Free one container, or (one time in four) let an application ask."""

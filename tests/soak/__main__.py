@@ -11,6 +11,7 @@ from importlib import import_module
 CAMPAIGNS = {
     "equal": "suspended at random moments, output and counters identical",
     "campaigns": "faults at random moments, nothing lost or doubled",
+    "in-vain": "random states carried out: who gets each container that is freed",
     "io-faults": "every call for I/O of the task runner fails once: output equal, or the attempt fails",
     "lowered-kinds": "a daemon that has lowered a setting is killed at each request: the setting comes back",
     "market": "random histories of the market: tokens conserved, nothing served unpaid",

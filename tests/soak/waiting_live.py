@@ -42,6 +42,8 @@ from emulator.live.wire.submitted_job import ModelledJob
 from tests import http_client
 from tests.hadoop.background import Background
 from tests.soak.waiting_truth import (
+    RECORD_MS,
+    WORDS,
     Claim,
     Daemon,
     Item,
@@ -78,7 +80,9 @@ class Submitted(NamedTuple):
     deadline_s: int = 0
 
 
+LATER = "later"
 Act = Callable[["Stage"], object]
+"""What happens to a stage; it happens again, and what is due after it waits, while it returns LATER."""
 
 
 class Scenario(NamedTuple):
@@ -87,6 +91,7 @@ class Scenario(NamedTuple):
     ``first`` fill the cluster until ``full`` containers are allocated; ``then`` come at their seconds after
     that, once the daemon answers; so do ``acts``. ``expects``: codes that production's reasons must have.
     ``explains``: what the newest explanation of a production application must match at some time.
+    ``logs``: what the daemon's log must match. In ``words``, ``{folder}`` is the scenario's folder.
     """
 
     name: str
@@ -96,6 +101,7 @@ class Scenario(NamedTuple):
     words: tuple[str, ...] = ()
     expects: tuple[str, ...] = ()
     explains: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
     acts: tuple[tuple[float, Act], ...] = ()
     settings: Daemon = Daemon()
     queues: tuple[QueueConfig, ...] = QUEUES
@@ -163,9 +169,15 @@ class Stage:
         self.processes.append(process)
         return process
 
+    def run_daemon(self) -> None:
+        """Start the scenario's daemon, or start it again."""
+        enforce = () if self.scenario.settings.observes else ("--enforce",)
+        words = [word.format(folder=self.folder) for word in self.scenario.words]
+        self.daemon(self.listen, "state", *enforce, *words)
+
     def program(self, *words: str, log: Path) -> subprocess.Popen[str]:
-        """Start a command of yarnctl."""
-        with log.open("w") as said:
+        """Start a command of yarnctl; it writes at the end of ``log``."""
+        with log.open("a") as said:
             return subprocess.Popen(
                 [sys.executable, "-c", "from yarnctl.cli import main; main()", *words],
                 stdout=said, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
@@ -245,12 +257,11 @@ def played(scenario: Scenario, folder: Path) -> Evidence:
         Client(stage.url, "harness").make_checkpoint_folders(Client(stage.url, "harness").webhdfs())
         for act in scenario.before:
             act(stage)
-        enforce = () if scenario.settings.observes else ("--enforce",)
-        stage.daemon(stage.listen, "state", *enforce, *scenario.words)
+        stage.run_daemon()
         for one in scenario.first:
             stage.submit(one)
         until(lambda: pictures and _allocated(pictures[-1]) >= scenario.full, "the cluster is full")
-        until(lambda: _is_up(stage), "the daemon has started")
+        until(lambda: is_up(stage), "the daemon has started")
         _watch(stage, found)
         log = (folder / "state.log").read_text()
         return found._replace(log=log, seconds=time.monotonic() - began_s)
@@ -260,7 +271,8 @@ def _allocated(picture: Picture) -> int:
     return sum(len(app.tasks) for app in picture.apps.values())
 
 
-def _is_up(stage: Stage) -> bool:
+def is_up(stage: Stage) -> bool:
+    """Return whether the daemon answers, and acts if it is to."""
     try:
         loop = stage.get("snapshot")["loop"]
     except OSError:
@@ -282,8 +294,8 @@ def _watch(stage: Stage, found: Evidence) -> None:
     pause = threading.Event()
     number = 0
     while (passed_s := time.monotonic() - began_s) < scenario.seconds:
-        while due and due[0][0] <= passed_s:
-            due.pop(0)[1]()
+        while due and due[0][0] <= passed_s and due[0][1]() is not LATER:
+            due.pop(0)
         with contextlib.suppress(OSError):
             number += 1
             _read(stage, found, number)
@@ -385,6 +397,7 @@ def judged(found: Evidence, answers: Sequence[Answer] | None = None) -> Judged:
         pictures = [each for each in found.pictures if from_ms <= each.at_ms <= until_ms]
         if not pictures:
             continue
+        recorded = [each for each in found.pictures if from_ms - RECORD_MS <= each.at_ms <= until_ms]
         problems += [f"{answer.view_ms}: {each}" for each in _counted(found.scenario, answer, pictures)]
         claimed = Counter[str]()
         for item in answer.items:
@@ -395,7 +408,7 @@ def judged(found: Evidence, answers: Sequence[Answer] | None = None) -> Judged:
                 claim = Claim(
                     item["application"], item, claimed, pictures, found.settings,
                     _changed(found, item["application"], answer),
-                    sum(at <= answer.at_ms for at in found.looks), held,
+                    sum(at <= answer.at_ms for at in found.looks), held, recorded,
                 )  # fmt: skip
                 reasons[f"{item['waiting']['kind']} {claim.code}"] += 1
                 if why := story(claim):
@@ -487,6 +500,23 @@ def _cause_as(code: str, *told: str) -> Lie:
     return lie
 
 
+def _words_elsewhere(item: Item) -> Item | None:
+    """Return the lie that YARN says the same of a node that is full, or of another queue."""
+    text = item["waiting"]["text"]
+    if WORDS not in text:
+        return None
+    text = re.sub(r"<memory:[0-9]+", "<memory:77", text.replace(" at root.production", " at root.adhoc"))
+    text = re.sub(r" at root, node", " at root.adhoc, node", text)
+    return {**item, "waiting": {**item["waiting"], "text": text}}
+
+
+def _words_more(item: Item) -> Item | None:
+    if item["waiting"]["kind"] not in ("rejected", "limit") or WORDS in item["waiting"]["text"]:
+        return None
+    text = f"{item['waiting']['text']}; {WORDS}root, node node00000:8041: 'Queue is at rest'"
+    return {**item, "waiting": {**item["waiting"], "text": text}}
+
+
 def _silent(item: Item) -> Item | None:
     return {**item, "waiting": None}
 
@@ -521,10 +551,17 @@ LIES: Mapping[str, Lie] = {
     ),
     "too many in flight": _says("rejected", "too-many-in-flight", "none", "rejected", "limit"),
     "stands aside": _says("rejected", "standing-aside", "none", "rejected", "ordered"),
+    "at this hour": _says("rejected", "outside-hours", "none", "rejected", "ordered"),
+    "no queue gives": _says("rejected", "no-queue-gives", "none", "rejected", "ordered"),
+    "has its guarantee": _says("rejected", "queue-at-guarantee", "none", "rejected", "ordered"),
+    "YARN's words of another": _words_elsewhere,
+    "YARN never said it": _words_more,
     "one task more": _task_more,
     "a map": _cause_as("map", "no-runner-carried", "no-streaming-reducer", "not-checkpointable"),
     "no runner": _cause_as("no-runner-carried", "not-checkpointable", "loss-budget"),
     "in shuffle": _cause_as("not-checkpointable", "no-runner-carried", "no-streaming-reducer", "cost"),
+    "left alone": _cause_as("left-alone", "no-runner-carried", "no-reduces", "cost"),
+    "another kind": _cause_as("other-kind", "left-alone", "no-runner-carried", "no-drain-tag"),
     "no reason at all": _silent,
 }  # fmt: skip
 
@@ -553,6 +590,7 @@ def problems(found: Evidence) -> list[str]:
     """Return all that is wrong with a scenario."""
     return [
         *(f"never seen: {each}" for each in missing(found)),
+        *(f"never logged: {each}" for each in found.scenario.logs if not re.search(each, found.log)),
         *judged(found).lies,
         *found.wrong,
     ]  # fmt: skip

@@ -6,28 +6,33 @@ then production asks for a master and its maps.
 
 from __future__ import annotations
 
+import resource
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from emulator.cluster.entities import QueueConfig
-from emulator.live.jobs.black_box import spark_box
+from emulator.live.jobs.black_box import flink_box, spark_box
 from emulator.live.jobs.submission_client import Client, checkpoint_environment
 from tests.soak.virtual_live import job
 from tests.soak.waiting_live import (
+    LATER,
     QUICK,
     ROOT,
     Act,
     Scenario,
     Stage,
     Submitted,
+    is_up,
     until,
 )
-from tests.soak.waiting_truth import Daemon
+from tests.soak.waiting_truth import Daemon, now_ms
+from yarnctl.deciding.queue_hold import FIRST_PAUSE_MS
 from yarnctl.traces.job import Job
 from yarnctl.units import Resources
 
@@ -68,6 +73,8 @@ def queues(shares: Mapping[str, float], **changes: Mapping[str, Any]) -> tuple[Q
 
 
 MIX = ("--eviction", "mix")
+RESEARCH = ("--preemptable", "research")
+GUARANTEES = ("--mode", "guarantees", "--preempting", "production", *RESEARCH)
 TWO = ("--preempting", "production", "--preempting", "etl")
 
 # --- acts ---------------------------------------------------------------------------------------------
@@ -140,6 +147,73 @@ def spark(*wrap: str, executors: int = 7, tagged: bool = True) -> Act:
         )
 
     return act
+
+
+def flink(*tags: str) -> Act:
+    """Return the act that submits research as an application of Flink."""
+
+    def act(stage: Stage) -> None:
+        words = [
+            "run-application", "-t", "yarn-application", "-Dyarn.application.name=nightly-flink", "-p", "7",
+            "-Dyarn.application.queue=research", *(f"-Dyarn.tags={tag}" for tag in tags), "modelled:300+0",
+        ]  # fmt: skip
+        box = flink_box(words)
+        client = Client(stage.url, "ann")
+        stage.names[box.name] = client.submit(
+            box.job("ann"), box.queue, box.tags, box.priority, kind=box.kind
+        )
+
+    return act
+
+
+def budgets(text: str) -> Act:
+    """Return the act that writes a budgets file. In it, ``{hours}`` is a window that opens at a full minute.
+
+    That minute is 60 s away, or up to 120 s.
+    """
+
+    def act(stage: Stage) -> None:
+        opens_s = (int(time.time()) // 60 + 2) * 60
+        stage.wire.flags.add(f"opens:{opens_s * 1000}")
+        first, last = (time.strftime("%H:%M", time.gmtime(each)) for each in (opens_s, opens_s + 3600))
+        (stage.folder / "budgets.toml").write_text(text.replace("{hours}", f"{first}-{last}"))
+
+    return act
+
+
+def others_take(stage: Stage) -> object:
+    """Once an order is sent, let four applications of a queue that YARN serves first wait."""
+    if not stage.wire.orders:
+        return LATER
+    for at in range(4):
+        stage.submit(Submitted(job(f"adhoc-{at}", 0, [60], [], queue="adhoc")))
+    return None
+
+
+def resume(stage: Stage) -> object:
+    """End the pause of production by ``yarnctl resume``, when it has lasted for three seconds."""
+    aside = stage.get("snapshot")["loop"]["aside"]
+    if not aside or aside[0]["until_ms"] - now_ms() > FIRST_PAUSE_MS - 3000:
+        return LATER
+    log = stage.folder / "resume.log"
+    process = stage.program("resume", "root.production", "--url", f"http://{stage.listen}", log=log)
+    assert process.wait(60) == 0, log.read_text()
+    stage.wire.flags.add("resumed")
+    return None
+
+
+def disk_full(stage: Stage) -> None:
+    """Let the daemon's files grow no more: its journal is the largest."""
+    size = (stage.folder / "state/journal.jsonl").stat().st_size
+    resource.prlimit(stage.processes[-1].pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def disk_freed(stage: Stage) -> None:
+    """Wait until the daemon has ended, and start it again."""
+    assert stage.processes[-1].wait(60) == 2
+    stage.wire.flags.add("back")
+    stage.run_daemon()
+    until(lambda: is_up(stage), "the daemon has started again")
 
 
 def _wrapped(stage: Stage, wrap: Sequence[str], words: Sequence[str]) -> Sequence[str]:
@@ -274,22 +348,72 @@ SCENARIOS: tuple[Scenario, ...] = (
         queues=queues({"production": 95, "research": 5}, research={"am_ratio": 1.0}),
         expects=("no-job-may-give",),
     ),
+    Scenario(
+        "flink-natjam", (), soon(wanted()), before=(flink(),), expects=("no-task-may-stop", "other-kind")
+    ),
+    Scenario(
+        "flink-untagged",
+        (),
+        soon(wanted()),
+        words=MIX,
+        before=(flink(),),
+        settings=Daemon(mix=True),
+        expects=("no-task-may-stop", "no-drain-tag"),
+    ),
+    # they opt out
+    Scenario(
+        "left-alone",
+        (
+            Submitted(reduces(count=3), tags=("yarnctl-leave-alone",)),
+            Submitted(reduces("eves-stats", count=3, user="eve")),
+        ),
+        soon(wanted()),
+        words=("--budgets", "{folder}/budgets.toml"),
+        before=(budgets("[user.eve]\nleave_alone = true\n"),),
+        settings=Daemon(left_alone=("eve",)),
+        expects=("no-task-may-stop", "left-alone"),
+        explains=(
+            r"now: 3 tasks of nightly-stats: .*its tag opts out",
+            r"of eves-stats: .*its user opts out",
+        ),
+    ),
+    Scenario(
+        "queue-left-alone",
+        (Submitted(reduces("adhoc-stats", count=7, queue="adhoc")),),
+        soon(wanted()),
+        words=(*RESEARCH, "--preemptable", "adhoc", "--budgets", "{folder}/budgets.toml"),
+        before=(budgets("[queue.adhoc]\nleave_alone = true\n"),),
+        queues=queues({"production": 80, "adhoc": 10, "research": 10}, adhoc={"preempting": False}),
+        expects=("no-queue-over-guarantee",),  # a queue that opts out is no preemptable queue
+    ),
+    Scenario(
+        "hours",
+        NIGHTLY,
+        soon(wanted()),
+        words=("--budgets", "{folder}/budgets.toml"),
+        before=(budgets('[queue.research]\nhours = ["{hours}"]\nzone = "UTC"\n'),),
+        expects=("outside-hours", "containers-ordered"),
+        explains=(r"may not be taken at this hour \(hours in UTC\); it opens 20",),
+        seconds=150,
+    ),
     # its own limit
     Scenario(
         "queue-maximum",
-        (Submitted(reduces(count=4)),),
+        (Submitted(reduces(count=2)),),
         soon(wanted(count=8, seconds=30)),
-        full=5,
+        full=3,
         queues=queues({"production": 30, "research": 70}, production={"maximum_ratio": 0.375}),
         expects=("queue-at-maximum",),
+        explains=(r"YARN reports at root\.production, node \S+: 'Queue hits max-capacity limit'",),
     ),
     Scenario(
         "user-limit",
-        (Submitted(reduces(count=4)),),
+        (Submitted(reduces(count=2)),),
         soon(wanted(count=8, seconds=30)),
-        full=5,
+        full=3,
         queues=queues({"production": 50, "research": 50}, production={"user_limit_factor": 0.5}),
         expects=("user-at-limit",),
+        explains=(r"YARN reports at application_\S+, node \S+: 'Queue hits user max-capacity limit'",),
     ),
     Scenario(
         "not-activated",
@@ -305,6 +429,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         soon(wanted(map_size=Resources(8192, 1))),
         full=4,
         expects=("no-node-large-enough",),
+        explains=(r"YARN reports at node\S+, node \S+: 'Node does not have sufficient resource",),
     ),
     # guarantees and order
     Scenario(
@@ -359,7 +484,54 @@ SCENARIOS: tuple[Scenario, ...] = (
         settings=Daemon(in_flight_max=1),
         expects=("containers-ordered", "too-many-in-flight"),
     ),
+    Scenario(
+        "stands-aside",
+        NIGHTLY,
+        tuple((0.5, Submitted(wanted(f"production-{at}", 1, 30))) for at in range(4)),
+        queues=queues(
+            {"production": 45, "adhoc": 45, "research": 10}, adhoc={"preempting": False, "am_ratio": 1.0}
+        ),
+        timing=msgspec.structs.replace(QUICK, nm_heartbeat_ms=1000, am_heartbeat_ms=1000),
+        acts=((1.0, others_take), (3.0, resume)),
+        expects=("containers-ordered", "standing-aside"),
+        explains=(r"to end the pause earlier, run yarnctl resume root\.production",),
+        seconds=90,
+    ),
+    # up to guarantees
+    Scenario(
+        "guarantees",
+        NIGHTLY,
+        soon(wanted(count=3)),
+        words=GUARANTEES,
+        queues=queues({"production": 50, "research": 50}),
+        expects=("containers-ordered",),
+    ),
+    Scenario(
+        "no-queue-gives",
+        (Submitted(reduces(count=1)), Submitted(job("adhoc", 0, [60] * 5, [], queue="adhoc"))),
+        soon(wanted()),
+        words=GUARANTEES,
+        queues=queues({"production": 50, "adhoc": 25, "research": 25}, adhoc={"preempting": False}),
+        expects=("no-queue-gives",),
+    ),
+    Scenario(
+        "queue-at-guarantee",
+        (Submitted(reduces(count=3)), Submitted(wanted("production-0", 3, 60))),
+        soon(wanted()),
+        words=GUARANTEES,
+        queues=queues({"production": 50, "research": 50}),
+        expects=("queue-at-guarantee",),
+    ),
     # the daemon
+    Scenario(
+        "disk-full",
+        (Submitted(reduces(), wrapped=False),),
+        (*soon(wanted(count=3, seconds=60)), (6.5, Submitted(wanted("production-2")))),
+        acts=((6.0, disk_full), (7.0, disk_freed)),
+        expects=("no-task-may-stop",),
+        logs=(r"state/journal\.jsonl: File too large; free disk space, or repair the disk, and restart",),
+        seconds=40,
+    ),
     Scenario(
         "observes",
         NIGHTLY,
@@ -441,15 +613,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "deadlines",
         (Submitted(reduces(queue="production"), deadline_s=3000),),
         soon(wanted("production-1", 3, 20), wanted("production-2", 3, 20), deadline_s=60),
-        words=(
-            "--mode",
-            "deadlines",
-            "--preempting",
-            "production",
-            "--preemptable",
-            "production",
-            "--allow-priority",
-        ),
+        words=("--mode", "deadlines", "--preempting", "production", "--allow-priority"),
         expects=("containers-ordered", "more-urgent-waits"),
         settings=Daemon(research=("root.production",), deadlines=True),
     ),

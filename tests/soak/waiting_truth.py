@@ -10,6 +10,7 @@ with yarnctl's GET of ``/scheduler``, which is seen here; so the window follows 
 
 from __future__ import annotations
 
+import operator
 import re
 import time
 from collections import Counter
@@ -70,6 +71,8 @@ class App(NamedTuple):
     tasks: tuple[Task, ...]
     reduces: int
     kind: str
+    user: str
+    left_alone: bool
 
     @property
     def running(self) -> tuple[Task, ...]:
@@ -270,7 +273,8 @@ def _app(whole: AllInOne, app: AppRecord, tasks: tuple[Task, ...]) -> App:
         or any(tag.startswith("yarnctl-drain") for tag in app.submission.tags),
         over_limit=whole.site.manager.actor.scheduler._over_user_limit(actor), order=actor.order,
         deadline_ms=int(deadline), tasks=tasks,
-        reduces=len(told["job"]["reduce_ms"]), kind=app.submission.kind,
+        reduces=len(told["job"]["reduce_ms"]), kind=app.submission.kind, user=actor.user,
+        left_alone=any(tag.startswith("yarnctl-leave-alone") for tag in app.submission.tags),
     )  # fmt: skip
 
 
@@ -294,7 +298,8 @@ class Claim(NamedTuple):
     """What yarnctl says of one application, and what may be used to judge it.
 
     ``changed``: the application's requests or containers, or an order, changed shortly before the answer.
-    ``held_before``: what queues had held when the daemon began, in MiB x ms.
+    ``held_before``: what queues had held when the daemon began, in MiB x ms. ``recorded``: the pictures since
+    the oldest record of YARN's that may be quoted.
     ``settings``: of the daemon. ``looks``: how many yarnctl had begun.
     """
 
@@ -306,6 +311,7 @@ class Claim(NamedTuple):
     changed: bool
     looks: int
     held_before: Mapping[str, int]
+    recorded: Sequence[Picture] = ()
 
     @property
     def code(self) -> str:
@@ -314,7 +320,10 @@ class Claim(NamedTuple):
 
 
 class Daemon(NamedTuple):
-    """What a daemon was told; ratios from 0 to 1. ``blocked``: it does not act when the scenario begins."""
+    """What a daemon was told; ratios from 0 to 1. ``blocked``: it does not act when the scenario begins.
+
+    ``left_alone``: queues and users that opt out.
+    """
 
     observes: bool = False
     may_lose_ratio: float = 0.0
@@ -324,6 +333,7 @@ class Daemon(NamedTuple):
     research: tuple[str, ...] = ("root.research",)
     blocked: bool = False
     deadlines: bool = False
+    left_alone: tuple[str, ...] = ()
 
 
 def window(looks: Sequence[int], view_ms: int) -> int:
@@ -335,7 +345,7 @@ def window(looks: Sequence[int], view_ms: int) -> int:
 def story(claim: Claim) -> str:
     """Return why no picture shows what a claim says, "" if one does."""
     found = [_one(claim, picture) for picture in reversed(claim.pictures)]
-    return "" if not all(found) else " | ".join(dict.fromkeys(found))
+    return _quoted(claim) if not all(found) else " | ".join(dict.fromkeys(found))
 
 
 def _one(claim: Claim, picture: Picture) -> str:
@@ -461,7 +471,7 @@ def _awaited(claim: Claim, picture: Picture) -> str:
 
 
 def _fits(claim: Claim, picture: Picture, app: App) -> str:
-    text = claim.item["waiting"]["text"]
+    text = claim.item["waiting"]["text"].split(WORDS)[0]
     if int(text.split()[0]) != app.pending:
         return f"{app.pending} containers are pending"
     named = re.findall(r"\b(node[0-9]+:[0-9]+)", text)
@@ -474,6 +484,47 @@ def _fits(claim: Claim, picture: Picture, app: App) -> str:
         if not fits(app.ask, picture.nodes[name].free):
             return f"{name} has {picture.nodes[name].free}"
     return ""
+
+
+WORDS = "YARN reports at "
+RECORD_MS = 15_000
+"""A record of a node is quoted for ten seconds, and is of a heartbeat before."""
+_QUOTED = re.compile(WORDS + r"(\S+), node (\S+): '(.*)'$")
+_FULL = "Initial check: node resource is insufficient for minimum allocation"
+_OTHERWISE: Mapping[str, Callable[[Picture, str, App], bool]] = {
+    "Queue does not need more resource": lambda picture, at, app: False,  # one that waits needs more
+    "Queue hits max-capacity limit": lambda picture, at, app: (
+        at == app.queue and any(map(operator.ge, picture.queues[at].used, picture.queues[at].maximum))
+    ),
+    "Queue hits user max-capacity limit": lambda picture, at, app: at == app.id and app.over_limit,
+}
+
+
+def _quoted(claim: Claim) -> str:
+    """Return why YARN has not said what is quoted: no picture since its record shows it so."""
+    text = claim.item["waiting"]["text"]
+    if WORDS not in text:
+        return ""
+    found = _QUOTED.search(text)
+    if found is None:
+        return "YARN's words are cut"
+    for picture in claim.recorded:
+        app, room = picture.apps.get(claim.application), picture.nodes.get(found[2])
+        if app is None or app.ask is None or room is None:
+            continue
+        if _was_said(found, picture, app, app.ask, room.free):
+            return ""
+    return f"YARN has not said it: {found[0]}"
+
+
+def _was_said(words: re.Match[str], picture: Picture, app: App, ask: Resources, free: Resources) -> bool:
+    at, node, said = words.groups()
+    if said == _FULL:
+        return at == "root" and min(free) <= 0
+    if said in _OTHERWISE:
+        return _OTHERWISE[said](picture, at, app)
+    sizes = f"required=<memory:{ask[0]}, vCores:{ask[1]}> available=<memory:{free[0]}, vCores:{free[1]}>"
+    return bool(at == node and said.endswith(sizes) and not fits(ask, free))
 
 
 Truth = Callable[[Claim, Picture, App], str]
@@ -527,6 +578,12 @@ def _cause(claim: Claim, picture: Picture, row: Item) -> str:
             return "it carries the runner" if victim.wrapped else ""
         case "no-reduces":
             return "it has reduces" if victim.reduces else ""
+        case "left-alone":
+            return (
+                ""
+                if victim.left_alone or {victim.queue, victim.user} & {*claim.settings.left_alone}
+                else "it takes part"
+            )
         case "other-kind":
             return "" if victim.kind != "MAPREDUCE" and not claim.settings.mix else f"it is {victim.kind}"
         case "not-checkpointable":
@@ -620,15 +677,34 @@ def _not_over(claim: Claim, picture: Picture, app: App) -> str:
     return f"{over} are over their guarantee" if over else ""
 
 
+def _shut(claim: Claim, picture: Picture, app: App) -> str:
+    """The hour has not come, and a preemptable queue is over its guarantee."""
+    opens = [int(flag.split(":")[1]) for flag in picture.flags if flag.startswith("opens:")]
+    if not opens or picture.at_ms >= opens[0]:
+        return "its queue is open"
+    said = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(opens[0] // 1000))
+    if said not in claim.item["waiting"]["text"]:
+        return f"it opens at {said}"
+    return "no queue is over its guarantee" if not _not_over(claim, picture, app) else ""
+
+
+def _has_guarantee(claim: Claim, picture: Picture, app: App) -> str:
+    """Its queue has its guarantee, with what open orders free for it."""
+    leaf = picture.queues[app.queue]
+    coming = sum(o.container not in picture.gone for o in picture.orders)
+    return "" if leaf.used[0] + 1024 * coming >= leaf.guaranteed[0] else f"it has {leaf.used}"
+
+
 def _leaving(picture: Picture, queue: str) -> int:
     alive = [o for o in picture.orders if o.container not in picture.gone]
     return 1024 * sum(picture.apps[o.victim].queue == queue for o in alive if o.victim in picture.apps)
 
 
 def _no_job(claim: Claim, picture: Picture, app: App) -> str:
+    """No application in the preemptable queues runs tasks that may be taken."""
     held = [one for one in picture.apps.values() if one.queue in claim.settings.research and one.running]
-    if claim.settings.deadlines:
-        held = [one for one in held if _is_less_urgent(one, app)]
+    if claim.settings.deadlines:  # those that YARN serves later, or that are less urgent
+        held = [one for one in held if one.order > app.order and _is_less_urgent(one, app)]
     return f"{[one.id for one in held]} run tasks" if held else ""
 
 
@@ -713,6 +789,9 @@ REJECTED: Mapping[str, Truth] = {
     "queue-below-guarantee": _would_fall,
     "too-many-in-flight": _in_flight,
     "standing-aside": _aside,
+    "outside-hours": _shut,
+    "no-queue-gives": _not_over,
+    "queue-at-guarantee": _has_guarantee,
     "more-urgent-waits": _more_urgent,
     "priority-pending": _priority_pending,
     "others-first": _others,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from yarnctl.units import Resources
+
 NESTED = {
     "maximum-am-resource-percent": "1",
     "root.queues": "eng, mkt, res",
@@ -65,3 +67,8 @@ def write_file(folder: Path, keys: Mapping[str, str]) -> Path:
     path = folder / "capacity-scheduler.xml"
     path.write_text(f"<configuration>{rows}\n</configuration>", encoding="utf-8")
     return path
+
+
+def pair(size: Resources) -> tuple[int, int]:
+    """Return memory and vcores of a vector: the emulator's records take two numbers."""
+    return size[0], size[1]

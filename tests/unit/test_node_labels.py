@@ -15,6 +15,7 @@ from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import ResourceManager
 from emulator.live.rest.changes import move_application
 from tests.unit.deciding.queue_trees import SLOT, slots
+from tests.unit.scheduler_files import pair
 from tests.unit.test_tree_scheduler import Cluster
 
 NE, GPU = {"ne": (1.0, 1.0)}, {"gpu": (1.0, 1.0)}
@@ -42,14 +43,14 @@ class Labelled(Cluster):
         self.order: list[str] = []
         self.now_ms = 0
         for index, label in enumerate(("", "gpu", "ne")):
-            node = Node(index, *slots(8), phase_ms=index)
+            node = Node(index, *pair(slots(8)), phase_ms=index)
             node.label = label
             self.rm.register_node(node)
 
     def ask(self, leaf: str, count: int, label: str = "", size: int = 1, priority: int = 1) -> Application:
         app = self._new(leaf, leaf, "u")
         app.label = label
-        self.rm.allocate(app, [(Ask(priority, *slots(size), off_switch=True), count)])
+        self.rm.allocate(app, [(Ask(priority, *pair(slots(size)), off_switch=True), count)])
         self.serve()
         return app
 
@@ -160,7 +161,7 @@ def test_a_large_request_reserves_in_its_own_partition():
     found.ask("mkt", 1, "ne", size=2)
     assert found.held("mkt") == [0, 0, 8]
     found = Labelled(NE, NE)
-    found.rm.register_node(extra := Node(3, *slots(8), phase_ms=3))
+    found.rm.register_node(extra := Node(3, *pair(slots(8)), phase_ms=3))
     extra.label = ""
     found.ask("mkt", 7, "ne")
     app = found.ask("mkt", 1, "ne", size=2)

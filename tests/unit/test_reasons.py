@@ -44,7 +44,7 @@ from yarnctl.journal.rendering import FIELD, SECTION, UNITS, joined, span, text
 
 EXAMPLES: dict[object, object] = {
     int: 7, int | None: 8, bool: True, Literal["known", "unknown", "too-late"]: "too-late",
-    BindingLimit: "user",
+    BindingLimit: "user", Literal["tag", "user", "queue"]: "user",
     tuple[str, ...]: ("bob", "cyd"), tuple[tuple[str, str], ...]: (("o-000001", "application_1_0001"),),
     tuple[tuple[str, int], ...]: (("application_1_0001", 2),),
 }  # fmt: skip

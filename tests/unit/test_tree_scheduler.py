@@ -27,6 +27,7 @@ from tests.unit.deciding.queue_trees import (
     slots,
     waits,
 )
+from tests.unit.scheduler_files import pair
 from yarnctl.deciding.model import ApplicationView, ContainerRequest
 from yarnctl.units import Resources
 
@@ -71,7 +72,7 @@ class Cluster:
         free = {} if free is None else free
         whole = max(8, *free.values()) if free else 8
         for index in range(24 // whole):
-            self.rm.register_node(Node(index, *slots(whole), phase_ms=index))
+            self.rm.register_node(Node(index, *pair(slots(whole)), phase_ms=index))
         self._fill(used, sorted(free.items()))
         for view in sorted(rows, key=lambda view: view.rank):
             self.submit(view)
@@ -88,7 +89,7 @@ class Cluster:
         left = [count for _, count in free] + [0] * (len(self.rm.nodes) - len(free))
         for leaf, count in used.items():
             app = self._new(leaf, f"{leaf}-holds", "u")
-            self.rm.allocate(app, [(Ask(1, *SLOT, off_switch=True), count)])
+            self.rm.allocate(app, [(Ask(1, *pair(SLOT), off_switch=True), count)])
             for node, keep in zip(self.rm.nodes, left, strict=True):
                 while app.pending and node.free_mib > slots(keep)[0]:
                     assert self.beat(node)
@@ -107,7 +108,7 @@ class Cluster:
 
     def submit(self, view: ApplicationView) -> Application:
         app = self._new(view.queue.removeprefix("root."), view.application, view.user)
-        asks = [(Ask(one.priority + 1, *one.size, off_switch=True), one.count) for one in view.requests]
+        asks = [(Ask(one.priority + 1, *pair(one.size), off_switch=True), one.count) for one in view.requests]
         self.rm.allocate(app, asks)
         return app
 
@@ -188,7 +189,7 @@ def test_a_fair_leaf_serves_the_application_that_uses_the_least():
     for fair, order in ((("res",), "new new new new res-holds new res-holds"), ((), "res-holds " * 3)):
         found = Cluster({"res": 4, "eng.lab": 20}, fair=fair)
         old = next(app for app in found.rm.applications.values() if app.queue.name == "res")
-        found.rm.allocate(old, [(Ask(1, *SLOT, off_switch=True), 9)])
+        found.rm.allocate(old, [(Ask(1, *pair(SLOT), off_switch=True), 9)])
         found.submit(waits("res", "new", (1, 9)))
         assert found.frees("eng.lab", len(order.split())) == order.strip()
 
@@ -261,7 +262,7 @@ def test_a_withdrawn_request_gives_its_reservation_back_at_once():
         found = Cluster({"res": 22}, RESERVING, free=SCATTERED)
         mkt = next(app for app in found.rm.applications.values() if app.queue.name == "mkt")
         if withdrawn == "ask":
-            found.rm.allocate(mkt, [(Ask(1, *slots(2), off_switch=True), -1)])
+            found.rm.allocate(mkt, [(Ask(1, *pair(slots(2)), off_switch=True), -1)])
         elif withdrawn == "all":
             found.rm.finish(mkt, 0)
         else:

@@ -21,6 +21,7 @@ import msgspec
 from yarnctl.command_line import output_option
 from yarnctl.deciding.lifecycle import State
 from yarnctl.errors import BadInput, Different, Unreachable
+from yarnctl.units import decode_vector
 
 if TYPE_CHECKING:
     from yarnctl.hadoop.http.session import ExchangeFailed, Fault
@@ -193,7 +194,7 @@ def part(name: str) -> str:
 def shown(kind: type[Show], answer: object, url: str) -> Show:
     """Return an answer as its struct of :mod:`yarnctl.api`; Unreachable if it has another form."""
     try:
-        return msgspec.convert(answer, kind, strict=False)
+        return msgspec.convert(answer, kind, strict=False, dec_hook=decode_vector)
     except msgspec.ValidationError as error:
         problem = f"{url}: unexpected answer ({error})"
         raise Unreachable(f"{problem}; use the same version of yarnctl for daemon and command") from None

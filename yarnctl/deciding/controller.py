@@ -433,9 +433,9 @@ class Controller:
             if not unanswered:  # too many rounds: a job that was not read is not marked as silent
                 held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
         self._commit(effects, plan, now_ms, held.snapshot)
-        self.verdicts = verdicts_of(held.snapshot, cluster_demand, plan, self.settings)
+        self.verdicts = verdicts_of(held.snapshot, plan.demand, plan, self.settings)
         said = {one.demand.trigger.application for one in plan.planned}
-        for part in cluster_demand.by_label.values():
+        for part in plan.demand.by_label.values():
             for trigger, why in part.refused:
                 if trigger.application in said:
                     continue  # one reason for each application, or two would replace each other

@@ -39,6 +39,14 @@ class SimulatedRequest(NamedTuple):
     containers: int
 
 
+class EndingContainer(NamedTuple):
+    """A container that is to be freed, beside those of orders."""
+
+    victim: str
+    node: str
+    size: Resources
+
+
 class FreeCapacity:
     """Free capacity per node. Nodes are tried in the order of their names, each size from its own mark.
 
@@ -48,7 +56,7 @@ class FreeCapacity:
     goes back: placing n containers costs n + nodes x sizes.
     """
 
-    def __init__(self, free: Mapping[str, Resources], coming: Iterable[Order] = ()) -> None:
+    def __init__(self, free: Mapping[str, Resources], coming: Iterable[Order | EndingContainer] = ()) -> None:
         self.free: dict[str, Resources] = dict(free)
         for order in coming:
             self.free[order.node] = plus(self.free.get(order.node, NOTHING), order.size)
@@ -213,13 +221,16 @@ class QueueModel:
         limit = self.user_limits.get(user, self.view.user_limit)
         return limit is not None and not fits(plus(self.user_used.get(user, NOTHING), more), limit)
 
+    def hold(self, user: str, size: Resources) -> None:
+        """Count ``size`` as used or reserved by a user, where users are limited."""
+        if self.limited:
+            self.user_used[user] = plus(self.user_used.get(user, NOTHING), size)
+
     def grant(self, request: SimulatedRequest, count: int = 1, place: int | None = None) -> None:
         """Count ``count`` containers of the pending request at ``place`` (None: the first) as granted."""
         size = times(request.size, count)
         self.used = plus(self.used, size)
-        if self.limited:
-            user = request.application.user
-            self.user_used[user] = plus(self.user_used.get(user, NOTHING), size)
+        self.hold(request.application.user, size)
         line, place = self.waiting(), self.head if place is None else place
         if request.containers > count:
             line[place] = request._replace(containers=request.containers - count)
@@ -251,7 +262,7 @@ def _serving_order(view: ApplicationView) -> tuple[int, str]:
     return (view.rank, view.application)
 
 
-def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, QueueModel]:
+def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) -> dict[str, QueueModel]:
     """Make the queues as they will be once the expected capacity is free, with their pending requests.
 
     Those of a queue that is stood aside for are not served: YARN has given its containers to others.
@@ -272,7 +283,8 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order]) -> dict[str, Queue
     for view in snapshot.applications if limited or leaving else ():
         queue = queues.get(view.queue)
         if queue is not None and limited:
-            queue.user_used[view.user] = plus(queue.user_used.get(view.user, NOTHING), view.used)
+            held = plus(view.used, snapshot.reserved.get(view.application, NOTHING))
+            queue.user_used[view.user] = plus(queue.user_used.get(view.user, NOTHING), held)
         if queue is not None and view.application in leaving:
             size = leaving[view.application]
             queue.used = minus(queue.used, size)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from yarnctl.deciding.carried_out import shortages
 from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.guarantees import GivenLimits
@@ -35,6 +36,7 @@ from yarnctl.deciding.preemptor import (
     pending_count,
     preemptable,
 )
+from yarnctl.deciding.reasons.demand import OthersFirst
 from yarnctl.deciding.reasons.orders import NoPendingRequests, RequesterHasRoom, RoomElsewhere
 from yarnctl.deciding.records import ApplicationName, Decision
 from yarnctl.deciding.releaser import Reason
@@ -43,6 +45,9 @@ from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Effects, Settlement
 from yarnctl.deciding.tree_model import placed_in
 from yarnctl.units import Resources
+
+REVISIONS_MAX = 4
+"""How often a plan is made again with fewer containers, before requesters are left out whole."""
 
 
 def in_suspend_order(actions: Sequence[Action], ledger: Ledger, settings: Settings) -> tuple[Action, ...]:
@@ -107,16 +112,21 @@ def name_of(view: ApplicationView) -> ApplicationName:
     return ApplicationName(view.name[:NAME_MAX], view.user[:NAME_MAX], view.queue)
 
 
+NO_DEMAND = ClusterDemand((), (), {}, ())
+
+
 class Plan(NamedTuple):
     """Decisions in serving order; ``missing`` jobs must be observed before they are valid.
 
     ``touched`` are the attempts without which the plan would be another: those that any choice has picked,
     also a dropped one (it exceeded the limit of orders in flight); of a committed plan also those shown.
+    ``demand``: what was planned for, less the containers that others would receive.
     """
 
     planned: tuple[Planned, ...]
     missing: tuple[str, ...]
     touched: frozenset[str] = frozenset()
+    demand: ClusterDemand = NO_DEMAND
 
 
 class ObservedTasks(NamedTuple):
@@ -135,6 +145,66 @@ class ObservedTasks(NamedTuple):
 
 
 def make_plan(
+    demand: ClusterDemand,
+    inputs: DemandInput,
+    ledger: Ledger,
+    settings: Settings,
+    tasks: ObservedTasks,
+    first_number: int,
+) -> Plan:
+    """Decide every demand of ``demand``, and again without the containers that others would receive."""
+    touched: frozenset[str] = frozenset()
+    revisions = 0
+    while True:
+        plan = _plan(demand, inputs, ledger, settings, tasks, first_number)
+        touched |= plan.touched
+        plan = plan._replace(touched=touched, demand=demand)
+        if plan.missing or not settings.model_scheduler or settings.mode == "deadlines":
+            return plan
+        revised = _revised(plan, inputs, ledger, whole=revisions >= REVISIONS_MAX)
+        if revised is None:
+            return plan
+        demand, revisions = revised, revisions + 1
+
+
+def _revised(plan: Plan, inputs: DemandInput, ledger: Ledger, *, whole: bool) -> ClusterDemand | None:
+    """Return the demand less the containers that requesters would lack (``whole``: less such requesters).
+
+    None: no requester would lack one.
+    """
+    parts: dict[str, ClusterDemand] = {}
+    for label, part in plan.demand.by_label.items():
+        served: dict[str, int] = {}
+        choices = []
+        for one in plan.planned:
+            if one.demand.trigger.label == label:
+                name = one.demand.application.application
+                choices.append((name, one.choice))
+                served[name] = sum(pick.serves for pick in one.choice.picks)
+        lacks = shortages(choices, inputs.of_label(label), ledger)
+        if lacks:
+            keeps = {name: 0 if whole else served[name] - lack for name, lack in lacks.items()}
+            parts[label] = _keeping(part, keeps)
+    if not parts:
+        return None
+    return parts.pop("", plan.demand)._replace(labelled={**plan.demand.labelled, **parts})
+
+
+def _keeping(part_demand: ClusterDemand, keeps: Mapping[str, int]) -> ClusterDemand:
+    """Return a partition's demand with so many containers of these requesters."""
+    wishes, refused = [], list(part_demand.refused)
+    for wish in part_demand.applications:
+        name = wish.application.application
+        if name in keeps:
+            wish = _with_containers(wish, max(keeps[name], 0))
+        if wish.shortfalls:
+            wishes.append(wish)
+        else:
+            refused.append((wish.trigger, OthersFirst()))
+    return part_demand._replace(applications=tuple(wishes), refused=tuple(refused))
+
+
+def _plan(
     demand: ClusterDemand,
     inputs: DemandInput,
     ledger: Ledger,
@@ -293,6 +363,11 @@ def mix_input(inputs: DemandInput, ledger: Ledger, settings: Settings) -> MixInp
 
 
 def _fewer(demand: ApplicationDemand, case: Case, containers: int) -> tuple[ApplicationDemand, Case]:
+    demand = _with_containers(demand, containers)
+    return demand, msgspec.structs.replace(case, needs=demand.shortfalls)
+
+
+def _with_containers(demand: ApplicationDemand, containers: int) -> ApplicationDemand:
     needs = []
     left = containers
     for need in demand.shortfalls:
@@ -300,8 +375,7 @@ def _fewer(demand: ApplicationDemand, case: Case, containers: int) -> tuple[Appl
             needs.append(need._replace(containers=min(left, need.containers)))
             left -= need.containers
     trigger = msgspec.structs.replace(demand.trigger, shortfall=containers)
-    demand = demand._replace(shortfalls=tuple(needs), trigger=trigger)
-    return demand, msgspec.structs.replace(case, needs=demand.shortfalls)
+    return demand._replace(shortfalls=tuple(needs), trigger=trigger)
 
 
 def _overlay(

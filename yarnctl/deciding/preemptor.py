@@ -20,6 +20,7 @@ from yarnctl.deciding.forecast import (
     QueueModel,
     SchedulerSimulation,
     Servable,
+    below_guarantee,
     model_queues,
     over_guarantee,
     own_limits,
@@ -43,6 +44,7 @@ from yarnctl.deciding.reasons.demand import (
     OthersFirst,
     OutsideHours,
     QueueAtGuarantee,
+    QueueAtIdealShare,
     TriggerReason,
     Unmet,
 )
@@ -50,7 +52,7 @@ from yarnctl.deciding.records import Trigger
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.tree_forecast import EVERY_VICTIM, Helped, TreeSimulation
-from yarnctl.deciding.tree_model import placed_in
+from yarnctl.deciding.tree_model import QueueTreeModel, placed_in
 from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, times
 
 PPM = 1_000_000
@@ -234,14 +236,13 @@ def _modelled_demand(
     free = FreeCapacity(snapshot.free_by_node, coming)
     placed, tree = placed_in(snapshot, queues, free)
     if shared:
-        more = place_on_shared(queues, FreeCapacity(shared), lambda view: is_preempting(view, settings))
-        placed.update((name, placed.get(name, 0) + count) for name, count in more.items())
-        if tree is not None:
-            tree.close_idle()
+        _place_on_shared(queues, shared, settings, placed, tree)
     stuck = _stuck(queues, settings)
     allowance = _allowance(inputs, stuck, ledger)
+    beyond: dict[str, TriggerReason] = {}
     if shares is not None:
         allowance = _up_to_the_share(allowance, queues.values(), shares)
+        beyond = _beyond_the_share(stuck, allowance, queues, gives=bool(victims))
     first = _most_urgent(inputs, stuck, allowance) if settings.mode == "deadlines" else None
     relieved = None if first is None else _users_with_preemptable(inputs, first, settings)
 
@@ -270,24 +271,46 @@ def _modelled_demand(
         admitted, reasons, helped = below.admitted, below.refused, below.helped
     wishes = []
     for name, admission in admitted.items():
-        view = admission.application
-        needs = tuple(Need(size, count) for size, count in admission.shortfalls.items())
-        trigger = _trigger(inputs, view, placed.get(name, 0), ledger, needs, Unmet(view.predicted))
         help_of = helped.get(name, EVERY_VICTIM)
-        every = settings.mode != "deadlines" and len(help_of.victims) == len(victims)
-        helping = () if every else help_of.victims
-        wishes.append(ApplicationDemand(view, needs, trigger, helping, help_of.beside))
+        if settings.mode != "deadlines" and len(help_of.victims) == len(victims):
+            help_of = help_of._replace(victims=())  # every one of them
+        wishes.append(_wish(inputs, ledger, admission, placed.get(name, 0), help_of))
     left = free.free
     if tree is not None:  # the node that a requester reserves serves it
         left = left | {node: free.held[node] for node, name in tree.held.items() if name in admitted}
-    if shares is not None:
-        reasons |= {name: QueueAtGuarantee() for name in stuck if name not in allowance}
+    reasons |= beyond
     refused = [
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
         for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
     ]
     gives = None if shares is None else shares.limits
+    if settings.mode == "queues" and wishes and len(victims) > 1:  # the forecast may have taken from another
+        used = {view.queue: view.used for view in snapshot.queues if view.queue in victims}
+        gives = GivenLimits(snapshot, used, coming)
     return ClusterDemand(tuple(wishes), tuple(refused), left, victims, sum(placed.values()), gives)
+
+
+def _wish(
+    inputs: DemandInput, ledger: Ledger, servable: Servable, placed: int, help_of: Helped
+) -> ApplicationDemand:
+    view = servable.application
+    needs = tuple(Need(size, count) for size, count in servable.shortfalls.items())
+    trigger = _trigger(inputs, view, placed, ledger, needs, Unmet(view.predicted))
+    return ApplicationDemand(view, needs, trigger, help_of.victims, help_of.beside)
+
+
+def _place_on_shared(
+    queues: Mapping[str, QueueModel],
+    shared: Mapping[str, Resources],
+    settings: Settings,
+    placed: dict[str, int],
+    tree: QueueTreeModel | None,
+) -> None:
+    """Serve requests without a label from what is free on nodes with a label that is not exclusive."""
+    more = place_on_shared(queues, FreeCapacity(shared), lambda view: is_preempting(view, settings))
+    placed.update((name, placed.get(name, 0) + count) for name, count in more.items())
+    if tree is not None:
+        tree.close_idle()
 
 
 def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:
@@ -341,6 +364,28 @@ def _up_to_the_share(
     """Return the allowances of the applications whose leaf, or its parent, is below its guarantee."""
     allowed = shares.allowed(queues)
     return {name: min(count, allowed[name]) for name, count in allowance.items() if name in allowed}
+
+
+def _beyond_the_share(
+    stuck: Mapping[str, tuple[ApplicationView, int]],
+    allowance: Mapping[str, int],
+    queues: Mapping[str, QueueModel],
+    *,
+    gives: bool,
+) -> dict[str, TriggerReason]:
+    """Return why applications get nothing from other queues; ``gives``: a queue has something to give."""
+    served = {stuck[name][0].queue for name in allowance}
+    found: dict[str, TriggerReason] = {}
+    for name, (view, _) in stuck.items():
+        if name in allowance:
+            continue
+        if not below_guarantee(queues[view.queue].key()):
+            found[name] = QueueAtGuarantee()
+        elif view.queue in served:
+            found[name] = OthersFirst()
+        else:
+            found[name] = QueueAtIdealShare() if gives else NoQueueGives()
+    return found
 
 
 def _most_urgent(

@@ -57,6 +57,7 @@ class Misdirection:
     ) -> None:
         self.queues = {each.queue: each for each in queues}
         self.requesters = dict(requesters or {})
+        self._answered: Requester | None = None
 
     def apply(self, records: Iterable[Record]) -> None:
         """Read records in the order of the journal."""
@@ -117,8 +118,14 @@ class Misdirection:
         return self.queues.get(queue) or QueueReleases(queue=queue)
 
     def _transfer(self, transfer: Transfer) -> None:
-        """Note the new requester; without another open order its queue is not known, and nothing counts."""
-        known = [each for each in self.requesters.values() if each.application == transfer.target]
+        """Note the new requester, by another open order of it, or by the one that was answered just before.
+
+        Without one its queue is not known, and nothing counts.
+        """
+        answered = [] if self._answered is None else [self._answered]
+        known = [
+            each for each in (*self.requesters.values(), *answered) if each.application == transfer.target
+        ]
         self.requesters.pop(transfer.order, None)
         if known:
             self.requesters[transfer.order] = known[0]
@@ -126,7 +133,7 @@ class Misdirection:
     def _moved(self, transition: Transition) -> None:
         if transition.target in OPEN:
             return
-        requester = self.requesters.pop(transition.order, None)
+        requester = self._answered = self.requesters.pop(transition.order, None)
         misdirected = _is_misdirected(transition)
         if requester is None or not (misdirected or transition.target == "granted"):
             return

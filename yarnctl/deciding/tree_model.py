@@ -4,7 +4,8 @@ It descends from root for each container. At each parent the queues with pending
 that parent's policy, with what is used after the last grant; the first that can take the container gets it.
 Source: docs/facts/hadoop.md, section 5, tried on a ResourceManager 3.4.2. Rules of one leaf:
 
-* A user over the user limit is passed over, with all its applications.
+* A user over the user limit is passed over, with all its applications. What is reserved counts as used,
+  except for the application of the reservation.
 * The leaf is left at the first request that exceeds the *headroom*: what the leaf and each ancestor have left
   below their maximum, reserved containers counted as used. Root's maximum is the total of the nodes. An
   application's own reservation is not held against it. What the leaf had as headroom is *blocked*: its
@@ -30,6 +31,8 @@ from yarnctl.deciding.model import ParentView, QueueView, Snapshot
 from yarnctl.deciding.reasons import demand
 from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, plus
 
+EQUAL = 1_000_000
+"""Shares of a guarantee are compared in parts of this."""
 NO_USERS: Mapping[str, None] = MappingProxyType({})
 
 
@@ -134,14 +137,16 @@ class QueueNode:
     def over_without(self, size: Resources) -> Key:
         """Return :meth:`over` with ``size`` less: YARN compares dominant shares of the cluster.
 
-        A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher.
+        A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher. Its
+        numbers have 32 bits: shares that differ by less than a millionth are equal.
         """
         used, guaranteed = minus(self.used, size), self.guaranteed
         total = at_least(self.chain[-1].maximum, Resources(1, 1))
         share, guaranteed_share = dominant(used, total), dominant(guaranteed, total)
         if guaranteed_share <= 0:
             return (1, used[0], 0, self.path)
-        return (0, share * SCALE // guaranteed_share, -guaranteed[0], self.path)
+        ratio = (share * EQUAL * 2 + guaranteed_share) // (guaranteed_share * 2)
+        return (0, ratio * (SCALE // EQUAL), -guaranteed[0], self.path)
 
 
 def parent_path(queue: str) -> str:
@@ -224,8 +229,10 @@ class QueueTreeModel:
         if not fits(request.size, self.largest_node):
             return demand.NoNodeLargeEnough()
         user = request.application.user
-        if queue.model.limited and user not in relieved and queue.model.is_over_limit(user):
-            return demand.UserAtLimit()
+        if queue.model.limited and user not in relieved:
+            own_resources = self.reserved.get(request.application.application, NOTHING)
+            if queue.model.is_over_limit(user, minus(NOTHING, own_resources)):
+                return demand.UserAtLimit()
         return None
 
     def may_reserve(self, queue: QueueNode, request: SimulatedRequest) -> bool:
@@ -251,6 +258,7 @@ class QueueTreeModel:
             return
         filled = at_most(own_resources, size)
         queue.add(minus(size, filled))
+        queue.model.hold(request.application.user, minus(NOTHING, filled))
         self.reserved[name] = minus(own_resources, filled)
 
     def place(self, free: FreeCapacity) -> dict[str, int]:
@@ -351,6 +359,8 @@ class QueueTreeModel:
         self.held[free.hold_first()] = name
         self.reserved[name] = plus(self.reserved.get(name, NOTHING), request.size)
         queue.add(request.size)
+        assert queue.model is not None
+        queue.model.hold(request.application.user, request.size)
 
 
 def _priority(parent: ParentView | None, queue: str) -> int | None:

@@ -128,7 +128,7 @@ class ResourceManager:
         rows = self._to.read(f"{ROOT}/nodes", yarn.NODES, {"states": "RUNNING,DECOMMISSIONING"})
         return tuple(row for row in rows if row.state in ("RUNNING", "DECOMMISSIONING"))
 
-    def node_labels(self) -> tuple[yarn.NodeLabel, ...]:
+    def node_labels(self) -> tuple[yarn.LabelRow, ...]:
         """Return the cluster's node labels."""
         return tuple(self._to.read(f"{ROOT}/get-node-labels", yarn.NODE_LABELS))
 

@@ -7,6 +7,7 @@ file and line. A journal may continue over several files (``segments``); it is r
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import logging
 import os
@@ -140,8 +141,7 @@ class JournalFile(JournalStream):
             super().append(records)
             self._save()
         except OSError as error:
-            story = f"{error.strerror or error}; {REPAIRED}"
-            raise OSError(error.errno, story, str(self.path)) from error
+            raise self._unwritten(error) from error
         self.require_in_place()
         if self.fold is not None:
             for record in records:
@@ -179,10 +179,16 @@ class JournalFile(JournalStream):
             os.fsync(self.file.fileno())
 
     def close(self) -> None:
-        """Write the last line and close the file."""
-        self.end()
-        self._save()
-        self.file.close()
+        """Write the last line and close the file; raises OSError if they are not safe."""
+        try:
+            self.end()
+            self._save()
+            self.file.close()
+        except OSError as error:
+            raise self._unwritten(error) from error
+
+    def _unwritten(self, error: OSError) -> OSError:
+        return OSError(error.errno, f"{error.strerror or error}; {REPAIRED}", str(self.path))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -190,7 +196,8 @@ class JournalFile(JournalStream):
         if error is None:
             self.close()
         else:
-            self.file.close()
+            with contextlib.suppress(OSError):  # of what the failed append has left: ``error`` names the file
+                self.file.close()
 
 
 def _chain_after(path: Path) -> Chain:

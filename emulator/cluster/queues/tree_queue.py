@@ -132,7 +132,8 @@ class TreeQueue:
 
     def serving_key(self, app: Application) -> tuple[int, ...]:
         """Return the place of an application in the line of this leaf: the lowest is served first."""
-        return (app.used_mib, *app.order) if self.fair else app.order
+        # Under fair, of equal use the older, whatever the priorities.
+        return (app.used_mib, app.number) if self.fair else app.order
 
     @property
     def stopped(self) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from emulator.cluster.entities import Application, Ask, LeafQueue, Node, NodeReservation
-from emulator.cluster.queue_tree import TreeQueue, TreeScheduler
+from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queues.tree_queue import TreeQueue
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import NodeRecord
 from yarnctl.units import Resources

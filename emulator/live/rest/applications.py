@@ -371,7 +371,7 @@ def _only(given: set[str], allowed: tuple[str, ...], what: str) -> None:
         raise bad(f"Invalid {what} {min(unknown)[:60]} specified. It should be one of {list(allowed)}")
 
 
-def _text(size: tuple[int, int]) -> str:
+def _text(size: tuple[int, ...]) -> str:
     return f"<memory:{size[0]}, vCores:{size[1]}>"
 
 

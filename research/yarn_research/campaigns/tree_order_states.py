@@ -21,11 +21,13 @@ from emulator.cluster.entities import (
     Node,
     NodeReservation,
 )
-from emulator.cluster.queue_tree import SharedLeaf, TreeScheduler
+from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queues.tree_queue import SharedLeaf
 from emulator.cluster.resource_manager import ResourceManager as EmulatedManager
 from emulator.scenario.scheduler_file import queues_of_keys
 from tests import http_client
 from tests.hadoop.scheduler_rig import SchedulerRig
+from tests.unit.scheduler_files import pair
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.observing.activity_reader import HEARTBEAT_MS, ActivityReader
 from yarnctl.attach.observing.cluster_state import ClusterObserver
@@ -297,7 +299,7 @@ class EmulatedTree:
             assert isinstance(leaf, SharedLeaf)
             leaf.smallest_mib = SLOT.memory_mib
         for index in range(draw.nodes):
-            self.rm.register_node(Node(index, *times(SLOT, NODE_SLOTS), phase_ms=index))
+            self.rm.register_node(Node(index, *pair(times(SLOT, NODE_SLOTS)), phase_ms=index))
         self._nodes = {f"127.0.0.{node.index + 2}:8041": node for node in self.rm.nodes}
         self._apps: dict[str, Application] = {}
         self._held: dict[str, Container] = {}

@@ -376,8 +376,10 @@ class FakeCluster:
         if below == "/state":
             return _json({"state": app.state})
         if below == "/appattempts":
-            rows = [{"id": 1, "startTime": 1, "containerId": container(app.number, 1)}]
-            return _json({"appAttempts": {"appAttempt": rows}})
+            attempts: list[dict[str, Any]] = [
+                {"id": 1, "startTime": 1, "containerId": container(app.number, 1)}
+            ]
+            return _json({"appAttempts": {"appAttempt": attempts}})
         if below.endswith("_000001/containers"):
             return self._containers(app)
         return _missing()

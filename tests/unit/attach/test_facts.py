@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import msgspec
@@ -274,6 +275,30 @@ def test_grants_are_told_after_ends_and_once(cluster, port):
     assert facts(cluster, port) == ()
 
 
+def test_a_grant_of_a_poll_that_fails_is_a_grant_of_the_next(cluster, port, monkeypatch):
+    """Otherwise the order counts as unclaimed, though its requester has the container."""
+    cluster.killed(attempt(1, 1))
+    granted(cluster, cluster.apps[application(2)], 1)
+
+    def fails(*_given):
+        raise TimeoutError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tracking.TaskTracking, "poll", fails)
+        assert facts(cluster, port) == ()
+    assert [type(fact) for fact in facts(cluster, port)] == [ContainerEnded, ContainerGranted]
+
+
+def test_a_grant_waits_until_it_is_known_how_the_container_on_its_node_ended(cluster, port):
+    cluster.apps[application(1)].containers.pop(container(1, 2))  # its master has not noticed
+    granted(cluster, cluster.apps[application(2)], 1)
+    other = granted(cluster, cluster.apps[application(2)], 2, "n2:1")
+    assert facts(cluster, port) == (other,)
+    cluster.killed(attempt(1, 1))
+    assert [type(fact) for fact in facts(cluster, port)] == [ContainerEnded, ContainerGranted]
+    assert facts(cluster, port) == ()
+
+
 def test_the_victims_own_new_container_is_a_grant(cluster, port):
     cluster.killed(attempt(1, 1))
     fact = granted(cluster, cluster.apps[application(1)], 7)
@@ -406,6 +431,30 @@ def test_a_task_that_did_not_survive_the_restart_is_lost_once_the_nodes_had_thei
 def test_orders_nobody_told_the_port_of_are_left_alone(cluster):
     port = cluster.port()
     assert port.observe(LOOK).facts == ()
+
+
+def test_a_grant_to_a_master_that_waits_in_another_queue_is_seen(cluster, port):
+    """In 3.4 its row has no ``resourceInfo``, and it waits no more when its containers are listed."""
+    other = cluster.add(App(5, "adhoc", asks=[(0, SLOT, 1)], submitted_at_ms=cluster.now_ms))
+    real = cluster.answer
+
+    def answer(heard):
+        reply = real(heard)
+        if heard.path.endswith("/cluster/apps"):
+            rows = json.loads(reply.body)
+            for row in rows["apps"]["app"]:
+                if row["id"] == other.id and not other.containers:
+                    row.pop("resourceInfo", None)
+            reply = reply._replace(body=json.dumps(rows).encode())
+        return reply
+
+    cluster.rm.answer = answer
+    look = ObservationRequest(orders=("o-1",))
+    port.observe(look)
+    granted(cluster, other, 1)
+    other.asks = []
+    (fact,) = port.observe(look).facts
+    assert (fact.application, fact.container) == (other.id, container(5, 1))
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -346,8 +346,10 @@ def ordered_on(
     cluster: FakeCluster, ticks: int = 4, rules: Settings = PATHS
 ) -> tuple[set[str], Controller, MemoryJournal]:
     """Run the loop; return the nodes of the tasks that are under order."""
-    queues = {"preempting_queues": rules.preempting_queues, "preemptable_queues": rules.preemptable_queues}
-    port, controller, journal = cluster.port(**queues), Controller(rules, validate=True), MemoryJournal()
+    port = cluster.port(
+        preempting_queues=rules.preempting_queues, preemptable_queues=rules.preemptable_queues
+    )
+    controller, journal = Controller(rules, validate=True), MemoryJournal()
     for _ in range(ticks):
         cluster.now_ms = max(cluster.now_ms, tick(controller, port, journal))
     return {order.node for order in controller.ledger.open.values()}, controller, journal
@@ -449,7 +451,7 @@ def test_whether_labels_are_shared_is_read_once(cluster):
     ],
 )
 def test_the_labels_of_a_cluster_in_every_form(told):
-    assert yarn.NODE_LABELS.read(told) == [yarn.NodeLabel("ne", is_exclusive=False)]
+    assert yarn.NODE_LABELS.read(told) == [yarn.LabelRow("ne", is_exclusive=False)]
 
 
 @pytest.mark.parametrize("mapped", [False, True])

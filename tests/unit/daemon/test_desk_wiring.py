@@ -293,7 +293,12 @@ class Labelled(Sized):
         ]
 
     def root_queue(self) -> yarn.QueueInfo:
-        shares = yarn.PartitionShares((yarn.PartitionShare("", 50.0), yarn.PartitionShare("large", 75.0)))
+        shares = yarn.PartitionShares(
+            (
+                yarn.PartitionShare("", maximum_percent=50.0),
+                yarn.PartitionShare("large", maximum_percent=75.0),
+            )
+        )
         leaves = (
             yarn.QueueInfo(
                 name="spark", kind=LEAF, shares=shares, default_label="large", maximum_percent=50.0

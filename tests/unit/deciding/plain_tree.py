@@ -11,6 +11,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from yarnctl.deciding.model import Snapshot
+from yarnctl.units import Resources
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Plain:
     order: dict[str, str]
     priorities: dict[str, int]
     free: dict[str, Any]
-    largest: tuple[int, int]
+    largest: Resources
     limits: dict[str, Any]
     held: dict[tuple[str, str], Any] = field(default_factory=dict)
     reserved: dict[str, Any] = field(default_factory=dict)
@@ -61,7 +62,8 @@ class Plain:
         )
         for view in sorted(snapshot.applications, key=lambda view: (view.rank, view.application)):
             before = plain.held.get((view.queue, view.user), (0, 0))
-            plain.held[view.queue, view.user] = add(before, view.used)
+            own = plain.reserved.get(view.application, (0, 0))
+            plain.held[view.queue, view.user] = add(add(before, view.used), own)
             plain.lines.setdefault(view.queue, []).extend(
                 Ask(view.application, view.user, (each.size[0], each.size[1]), each.count)
                 for each in sorted(view.requests)
@@ -130,10 +132,10 @@ class Plain:
         line = self.lines.get(path, [])
         for ask in sorted(line, key=lambda ask: self.memory[ask.application]) if path in self.fair else line:
             limit = self.limits.get(path, {}).get(ask.user)
-            over = limit is not None and not within(self.held[path, ask.user], limit)
+            own = self.reserved.get(ask.application, (0, 0))
+            over = limit is not None and not within(add(self.held[path, ask.user], own, -1), limit)
             if not ask.count or ask.application in passed or over or not within(ask.size, self.largest):
                 continue
-            own = self.reserved.get(ask.application, (0, 0))
             if self.exceeds(path, ask.size, own):
                 kept = self.headroom(path)
                 break
@@ -143,7 +145,7 @@ class Plain:
                 self.free[node] = add(self.free[node], ask.size, -1)
                 self.reserved[ask.application] = add(own, filled, -1)
                 self.count(path, add(ask.size, filled, -1))
-                self.held[path, ask.user] = add(self.held[path, ask.user], ask.size)
+                self.held[path, ask.user] = add(self.held[path, ask.user], add(ask.size, filled, -1))
                 self.memory[ask.application] += ask.size[0]
                 ask.count -= 1
                 return "granted", ask.application
@@ -152,6 +154,7 @@ class Plain:
                 del self.free[partly[0]]
                 self.reserved[ask.application] = add(own, ask.size)
                 self.count(path, ask.size)
+                self.held[path, ask.user] = add(self.held[path, ask.user], ask.size)
                 return "reserved", ask.application
             passed.add(ask.application)
         ghost = self.ghosts.get(path)

@@ -124,4 +124,6 @@ def test_the_reason_names_the_queue_and_when_it_opens(tmp_path: Path) -> None:
     assert why == {"research": OutsideHours("research", at_ms_utc("2027-07-08T19:00"), "UTC")}
     assert outside_hours([found], ["other"], now_ms) == {}
     assert outside_hours([found], ["research"], at_ms_utc("2027-07-08T20:00")) == {}
-    assert "containers of queue research may not be taken at this hour (UTC)" in text(why["research"])
+    assert "containers of queue research may not be taken at this hour (hours in UTC)" in text(
+        why["research"]
+    )

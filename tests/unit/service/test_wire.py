@@ -37,6 +37,7 @@ from yarnctl.service.routes.admissions import admission_routes
 from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.security.tokens import Tokens
+from yarnctl.units import decode_vector
 
 PRODUCTION = "application_1_000002"
 READ: list[tuple[str, Any]] = [
@@ -52,7 +53,7 @@ MISSING = ("/v1/reclaims/application_9", "/v1/decisions/4711", "/v1/explanations
 
 def same_bytes(content: bytes, kind: Any) -> bool:
     """Say whether a struct holds all that an answer says, in its order."""
-    return msgspec.json.encode(msgspec.json.decode(content, type=kind)) == content
+    return msgspec.json.encode(msgspec.json.decode(content, type=kind, dec_hook=decode_vector)) == content
 
 
 @pytest.mark.parametrize(("address", "kind"), READ)

@@ -17,7 +17,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
@@ -110,28 +110,32 @@ class LiveContainers:
         except Missing:
             return False  # unknown is not finished
 
-    def grants(self, seen: dict[str, Held | Problem], new: Iterable[str]) -> list[Grant]:
-        """Return the containers that are new since the last observation, by application and id.
+    def grants(self, seen: Mapping[str, Held | Problem], new: Iterable[str]) -> list[Grant]:
+        """Return the containers that are not remembered, by application and id.
 
         The first observation of an application yields no grants, unless it is one of ``new``, which did not
-        exist at the last observation: all of their containers are new. While nodes register again, no
-        container is forgotten because it is not listed.
+        exist at the last observation: all of their containers are new.
         """
-        rejoining = self._connection.is_rejoining
-        fresh = set() if rejoining else set(new)  # an application may only be listed again
-        found: list[Grant] = []
-        for application, held in sorted(seen.items()):
+        if not self._connection.is_rejoining:  # then an application may only be listed again
+            for name in new:
+                self._known.setdefault(name, set())
+        return [
+            Grant(application, held.containers[name])
+            for application, held in sorted(seen.items())
+            if isinstance(held, Held) and application in self._known
+            for name in sorted(set(held.containers) - self._known[application])
+        ]
+
+    def remember(self, seen: Mapping[str, Held | Problem], but: Container[str] = ()) -> None:
+        """Remember the containers of an observation, without those in ``but``: they are grants again.
+
+        While nodes register again, no container is forgotten because it is not listed.
+        """
+        for application, held in seen.items():
             if isinstance(held, Problem):
                 continue
-            before = self._known.get(application)
-            if before is None and application in fresh:
-                before = set()
-            if before is not None:
-                added = sorted(set(held.containers) - before)
-                found += [Grant(application, held.containers[name]) for name in added]
-            missed = before if rejoining and before is not None else ()
-            self._known[application] = {*held.containers, *missed}
-        return found
+            missed = self._known.get(application, set()) if self._connection.is_rejoining else set[str]()
+            self._known[application] = {*(name for name in held.containers if name not in but), *missed}
 
     def drop(self, keep: Iterable[str] = ()) -> None:
         """Forget the containers of all applications but ``keep``."""

@@ -21,6 +21,7 @@ class PolledApplications:
         self._live = live
         self._tracking = tracking
         self._born: frozenset[str] = frozenset()
+        self._lately: list[str] = []
         self.names: tuple[str, ...] = ()
 
     def clear(self) -> None:
@@ -32,6 +33,7 @@ class PolledApplications:
         """Return the applications to poll now, and those of them that are new since the last poll."""
         wanted = self._wanted(requesters)
         new = self._new(wanted)
+        self._lately = self._waiting()
         self._live.drop(wanted)
         self.names = wanted
         return wanted, new
@@ -39,22 +41,32 @@ class PolledApplications:
     def list_before_kill(self) -> None:
         """List the containers of applications that may get a killed container and are not polled yet."""
         unlisted = tuple(name for name in self._wanted(()) if name not in self.names)
-        self._live.grants(self._live.observe(unlisted), ())
+        self._live.remember(self._live.observe(unlisted))
         self._born = frozenset(self._connection.rows)
         self.names += unlisted
 
     def _wanted(self, requesters: Iterable[str]) -> tuple[str, ...]:
-        """Return victims, all requesters (their grants settle orders), then others that wait."""
+        """Return victims, all requesters (their grants settle orders), then others that wait or did lately.
+
+        One that has stopped waiting since the last poll may have been granted what an order freed.
+        """
         settings = self._connection.settings
         victims = dict.fromkeys(one.application for one in self._tracking.orders.values())
         rows = self._connection.rows.values()
         is_preempting = self._connection.queues.is_preempting
         preempting = [row.application for row in rows if is_preempting(row.queue)]
-        waiting = [row.application for row in rows if row.uses is not None and row.uses.pending() > (0, 0)]
         gone = [name for name in self.names if name not in self._connection.rows]  # end not reported yet
         first = dict.fromkeys([*victims, *requesters, *gone])
         most = max(settings.tracked_max, len(first))
-        return tuple(dict.fromkeys([*first, *preempting, *waiting]))[:most]
+        return tuple(dict.fromkeys([*first, *preempting, *self._lately, *self._waiting()]))[:most]
+
+    def _waiting(self) -> list[str]:
+        """Return the applications with pending requests; one whose master waits has no ``uses`` in 3.4."""
+        return [
+            row.application
+            for row in self._connection.rows.values()
+            if (row.containers <= 0 if row.uses is None else row.uses.pending() > (0, 0))
+        ]
 
     def _new(self, wanted: tuple[str, ...]) -> tuple[str, ...]:
         born, self._born = self._born, frozenset(self._connection.rows)

@@ -86,11 +86,15 @@ class OrderTracking:
                 del self.orders[name]
 
     def poll(self, tracked: Iterable[str], new: Iterable[str]) -> list[Fact]:
-        """Return the facts since the last poll. ``tracked``: applications to poll for containers."""
+        """Return the facts since the last poll. ``tracked``: applications to poll for containers.
+
+        A grant is remembered once it is reported: not by a poll that fails, and not while it is unknown how
+        a container on its node has ended, because the grant may use that container.
+        """
         running = [one for one in self.orders.values() if not one.ended]
         victims = list(dict.fromkeys(one.application for one in running))
         names = list(dict.fromkeys([*tracked, *victims]))
-        seen = self._live.observe(names)
+        listed = seen = self._live.observe(names)
         grants = self._live.grants(seen, new)
         if grants and victims:
             # A grant may use a container that ended after its application was polled.
@@ -100,12 +104,18 @@ class OrderTracking:
             if each.saved_work is not None:
                 facts += each.saved_work.poll(running, seen)
         facts += self._terminal_states(running, seen)
+        unknown = {one.node for one in running if one.ended_seen_at_ms and not one.ended}
         now_ms = self._clock()
+        later = set()
         for application, container in grants:
+            if container.node in unknown:
+                later.add(container.container)
+                continue
             facts.append(
                 ContainerGranted(container.container, application, container.node, container.size, now_ms)
             )
         facts += self._ended(seen)
+        self._live.remember(listed, but=later)
         return facts
 
     def _ended(self, seen: Mapping[str, Held | Problem]) -> list[Fact]:

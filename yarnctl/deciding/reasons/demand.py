@@ -36,7 +36,8 @@ class OutsideHours(Reason, frozen=True):
     """Of the preemptable queues over their guarantee, ``queue`` opens first; ``zone``: of its hours."""
 
     sentence = (
-        "containers of queue {queue} may not be taken at this hour ({zone}); it opens {opens_at_ms:instant}"
+        "containers of queue {queue} may not be taken at this hour (hours in {zone}); it opens"
+        " {opens_at_ms:instant}, local time"
     )
     remedy = "wait, or change hours of the queue in --budgets"
     queue: str
@@ -57,6 +58,12 @@ class NoQueueHolds(Reason, frozen=True):
 
     sentence = "no node has enough free, and no preemptable queue holds enough, of {resources:list}"
     resources: tuple[str, ...]
+
+
+class QueueAtIdealShare(Reason, frozen=True):
+    """Below its guarantee: it requests no more, or queues that may not be preempted hold the rest."""
+
+    sentence = "the application's queue already has its ideal share"
 
 
 class QueueAtMaximum(Reason, frozen=True):
@@ -180,7 +187,8 @@ class StandingAside(Reason, frozen=True):
 _Short = Unmet | ClusterFull
 _NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | NoQueueGives | NoQueueHolds | OutsideHours
 _Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
-_Limit = _Queue | QueueAtGuarantee | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
+_Share = QueueAtGuarantee | QueueAtIdealShare
+_Limit = _Queue | _Share | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
 _Urgency = MoreUrgentWaits | PriorityPending
 _Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | _Urgency | OthersFirst | StandingAside
 TriggerReason = _Short | _NoVictim | _Limit | _Order

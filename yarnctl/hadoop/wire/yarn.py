@@ -318,7 +318,7 @@ class NodeRow(msgspec.Struct, frozen=True):
         return _with_others(self.free, self.available, names)
 
 
-class NodeLabel(msgspec.Struct, frozen=True):
+class LabelRow(msgspec.Struct, frozen=True):
     """GET /get-node-labels. Requests without a label may use idle nodes of one that is not exclusive."""
 
     name: str
@@ -593,7 +593,7 @@ ENDED_APPLICATION = OneDecoder(EndedApplication, "app")
 APP_ATTEMPTS = ListDecoder(AppAttempt, "appAttempts", "appAttempt")
 CONTAINERS = ListDecoder(ContainerRow, "containers", "container")
 NODES = ListDecoder(NodeRow, "nodes", "node")
-NODE_LABELS = ListDecoder(NodeLabel, "nodeLabelsInfo", "nodeLabelInfo")
+NODE_LABELS = ListDecoder(LabelRow, "nodeLabelsInfo", "nodeLabelInfo")
 CALLER = OneDecoder(UserInfo, "clusterUserInfo")
 APPLICATION_STATE = OneDecoder(StateAnswer, "appstate")
 APPLICATION_PRIORITY = OneDecoder(PriorityAnswer, "applicationpriority")

@@ -34,6 +34,7 @@ from yarnctl.journal.explaining.story import (
     SavedLostStory,
     Tally,
 )
+from yarnctl.units import Resources
 
 
 class Description(NamedTuple):
@@ -74,7 +75,7 @@ CORE: dict[type, Description] = {
         "OrderOut",
         """One order from decision to end. Keys: the smallest is chosen first; null: unknown.
 
-        ``total``: the cluster's size (MiB, vcores), for keys that are shares of it.
+        ``total``: the cluster's size (MiB, vcores, other types), for keys that are shares of it.
         ``next_jobs``, ``next_tasks``: not chosen, as (application, [attempt,] key, reason).
         """,
         {"decision": Count, "generation": Count, "verb": str, "lever": Lever | None},
@@ -172,6 +173,8 @@ def _type_of(kind: Any) -> Any:
     origin = get_origin(kind)
     if _is_struct(kind):
         return described(kind)
+    if kind is Resources:
+        return Annotated[tuple[int, ...], Field(min_length=2)]
     if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return tuple.__class_getitem__(tuple(map(_type_of, get_type_hints(kind).values())))
     if origin is None or origin is Literal:

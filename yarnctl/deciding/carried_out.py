@@ -1,0 +1,99 @@
+"""A plan is carried out in the model before it is made: who would receive each container that it frees?
+
+The forecast of a demand frees containers one by one, of the queues that it chose. A plan frees them at once,
+of the queues whose jobs the policies chose. So after the choice the free capacity is forecast with all picks
+ended and their tasks requesting again. A requester that would receive fewer containers than its picks serve
+is *short*, and the plan is made again with fewer containers for it.
+
+Which node has its heartbeat first is not known: two orders are tried, and the worse one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from yarnctl.deciding.case import Choice
+from yarnctl.deciding.forecast import EndingContainer, FreeCapacity, model_queues
+from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.levers import LEAVING
+from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot
+from yarnctl.deciding.preemptor import DemandInput
+from yarnctl.deciding.tree_model import QueueTreeModel, placed_in
+from yarnctl.units import Resources
+
+RETURNING_PRIORITY = 3
+"""The request priority of a suspended reduce; a killed task returns with 5 or as before."""
+
+
+def shortages(choices: Sequence[tuple[str, Choice]], inputs: DemandInput, ledger: Ledger) -> dict[str, int]:
+    """Return how many containers each requester would lack, those without a lack left out.
+
+    ``choices``: requester and choice, of one partition.
+    """
+    leaving, returning, promised = [], dict[str, list[Resources]](), dict[str, int]()
+    for requester, choice in choices:
+        for pick in choice.picks:
+            task = pick.task
+            leaving.append(EndingContainer(pick.application, task.node, task.size))
+            promised[requester] = promised.get(requester, 0) + pick.serves
+            if task.kind not in LEAVING:
+                returning.setdefault(pick.application, []).append(task.size)
+    if not leaving:
+        return {}
+    coming: list[EndingContainer] = [
+        EndingContainer(order.victim, order.node, order.size)
+        for order in inputs.here(ledger.expected_room(inputs.as_of_ms))
+    ]
+    before = _placed(inputs.snapshot, coming)
+    snapshot, ending = _returned(inputs.snapshot, returning), [*coming, *leaving]
+    outcomes = [_placed(snapshot, ending)]
+    if snapshot.parents:
+        outcomes.append(_placed_later(snapshot, ending, {each.node for each in ending}))
+    found = {}
+    for name, count in promised.items():
+        lack = count + before.get(name, 0) - min(after.get(name, 0) for after in outcomes)
+        if lack > 0:
+            found[name] = lack
+    return found
+
+
+def _placed(snapshot: Snapshot, coming: Sequence[EndingContainer]) -> dict[str, int]:
+    free = FreeCapacity(snapshot.free_by_node, coming)
+    return placed_in(snapshot, model_queues(snapshot, coming), free)[0]
+
+
+def _placed_later(
+    snapshot: Snapshot, coming: Sequence[EndingContainer], late_nodes: Collection[str]
+) -> dict[str, int]:
+    """Return what is placed if all other nodes have their heartbeats first, on which requests reserve."""
+    tree = QueueTreeModel(snapshot, model_queues(snapshot, coming))
+    free = FreeCapacity(snapshot.free_by_node, coming).free
+    placed = tree.place(FreeCapacity({node: size for node, size in free.items() if node not in late_nodes}))
+    later = tree.place(FreeCapacity({node: size for node, size in free.items() if node in late_nodes}))
+    return {name: placed.get(name, 0) + later.get(name, 0) for name in placed.keys() | later.keys()}
+
+
+def _returned(snapshot: Snapshot, returning: Mapping[str, Sequence[Resources]]) -> Snapshot:
+    """Return a snapshot in which ended tasks request a container again.
+
+    The limit that YARN shows for a user without pending requests rises as soon as there is one.
+    """
+    active = {(view.queue, view.user) for view in snapshot.applications if view.requests and view.activated}
+    limits = {queue: dict(users) for queue, users in snapshot.user_limits.items()}
+    for view in snapshot.applications:
+        if view.application in returning and (view.queue, view.user) not in active:
+            limits.get(view.queue, {}).pop(view.user, None)
+
+    def with_requests(view: ApplicationView) -> ApplicationView:
+        sizes = returning.get(view.application)
+        if sizes is None:
+            return view
+        more = [
+            ContainerRequest(RETURNING_PRIORITY, size, sizes.count(size)) for size in dict.fromkeys(sizes)
+        ]
+        return msgspec.structs.replace(view, requests=(*view.requests, *more))
+
+    applications = tuple([with_requests(view) for view in snapshot.applications])
+    return msgspec.structs.replace(snapshot, applications=applications, user_limits=limits)
