@@ -11,7 +11,7 @@ import pytest
 from tests.property.plain_shares import PlainPolicy, random_rates, random_tree
 from yarnctl.deciding import ideal_shares as module
 from yarnctl.deciding.ideal_shares import PreemptionRates, ShareQueue, ideal_shares
-from yarnctl.units import NOTHING, Resources
+from yarnctl.units import NOTHING, Resources, decode_vector
 
 RECORDED = Path(__file__).with_name("ideal_shares.json")
 
@@ -43,7 +43,7 @@ def test_shares_equal_a_plain_policy_in_ten_thousand_trees() -> None:
 
 
 def test_shares_equal_those_of_the_policys_own_class() -> None:
-    cases = msgspec.json.decode(RECORDED.read_bytes(), type=list[RecordedShares])
+    cases = msgspec.json.decode(RECORDED.read_bytes(), type=list[RecordedShares], dec_hook=decode_vector)
     assert len(cases) >= 40
     for case in cases:
         assert dict(ideal_shares(case.root, case.rates)) == case.shares

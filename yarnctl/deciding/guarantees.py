@@ -4,7 +4,8 @@ The queues that give are those that YARN's own preemption would take from
 (:mod:`yarnctl.deciding.ideal_shares`); a queue that may not be preempted is untouchable there, as under
 ``disable_preemption``. A requester is an application with requests that fit nowhere, of a leaf below its
 guarantee, or below a parent that is; it gets no more than brings that queue to its ideal share. No leaf gives
-more than it has beyond its own share, and none falls below its guarantee.
+more than it has beyond its own share, and none falls below its guarantee. The ideal shares are those of
+memory and vcores: the model is verified for these alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from yarnctl.deciding.ideal_shares import WHOLE_RATES, LeafShare, ShareQueue, al
 from yarnctl.deciding.model import ApplicationView, ParentView, Snapshot
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.settings import Settings
-from yarnctl.units import NOTHING, Resources, dominant, minus, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, minus, plus, times
 
 ROOT = "root"
 
@@ -127,7 +128,10 @@ def guarantee_shares(snapshot: Snapshot, leaving: Iterable[Order], settings: Set
 
 
 def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> ShareQueue:
-    """Return a snapshot's tree of queues as the policy of YARN reads it; root is guaranteed the total."""
+    """Return a snapshot's tree of queues as the policy of YARN reads it; root is guaranteed the total.
+
+    Its vectors have memory and vcores alone.
+    """
     views: dict[str, ParentView] = {view.queue: view for view in snapshot.parents}
     top = "" if "" in views else ROOT  # the emulator's paths have no root
     pending = _pending(snapshot)
@@ -138,9 +142,9 @@ def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> Sha
         below.setdefault(above if above in views else top, []).append(
             ShareQueue(
                 queue=view.queue,
-                guaranteed=view.guaranteed,
-                maximum=view.maximum,
-                used=view.used,
+                guaranteed=_shared(view.guaranteed),
+                maximum=_shared(view.maximum),
+                used=_shared(view.used),
                 capacity_ratio=_capacity_ratio(view.guaranteed, snapshot.total),
                 pending=pending.get(view.queue, (NOTHING, NOTHING))[0],
                 unreserved=pending.get(view.queue, (NOTHING, NOTHING))[1],
@@ -155,9 +159,9 @@ def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> Sha
         below.setdefault(above if above in views else top, []).append(
             ShareQueue(
                 queue=path,
-                guaranteed=parent.guaranteed,
-                maximum=parent.maximum,
-                used=parent.used,
+                guaranteed=_shared(parent.guaranteed),
+                maximum=_shared(parent.maximum),
+                used=_shared(parent.used),
                 capacity_ratio=_capacity_ratio(parent.guaranteed, snapshot.total),
                 priority=_priority(views.get(above), path),
                 children=_by_path(below.get(path, ())),
@@ -169,8 +173,8 @@ def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> Sha
         used = plus(used, child.used)
     return ShareQueue(
         queue=top,
-        guaranteed=snapshot.total,
-        maximum=snapshot.total,
+        guaranteed=_shared(snapshot.total),
+        maximum=_shared(snapshot.total),
         used=used,
         capacity_ratio=1.0,
         children=children,
@@ -200,11 +204,11 @@ def _pending(snapshot: Snapshot) -> dict[str, tuple[Resources, Resources]]:
             wanted = plus(wanted, times(request.size, request.count))
         sums = list(found.get(view.queue, (NOTHING, NOTHING)))
         for place, reserved in enumerate((NOTHING, snapshot.reserved.get(view.application, NOTHING))):
-            size = _not_negative(minus(wanted, reserved))
+            size = _shared(at_least(minus(wanted, reserved), NOTHING))
             if limit is not None:
                 most = left[place].get(key)
-                most = _not_negative(minus(limit, user_used[key])) if most is None else most
-                size = Resources(min(size[0], most[0]), min(size[1], most[1]))
+                most = _shared(at_least(minus(limit, user_used[key]), NOTHING)) if most is None else most
+                size = at_most(size, most)
                 left[place][key] = minus(most, size)
             sums[place] = plus(sums[place], size)
         found[view.queue] = sums[0], sums[1]
@@ -215,12 +219,12 @@ def _by_rank(view: ApplicationView) -> tuple[int, str]:
     return view.rank, view.application
 
 
+def _shared(size: Resources) -> Resources:
+    return Resources(*size[:2])
+
+
 def _by_path(queues: Iterable[ShareQueue]) -> tuple[ShareQueue, ...]:
     return tuple(sorted(queues, key=lambda queue: queue.queue))
-
-
-def _not_negative(size: Resources) -> Resources:
-    return Resources(max(size[0], 0), max(size[1], 0))
 
 
 def _priority(parent: ParentView | None, queue: str) -> int:
@@ -230,5 +234,6 @@ def _priority(parent: ParentView | None, queue: str) -> int:
 def _capacity_ratio(guaranteed_resources: Resources, total: Resources) -> float:
     """Return a guarantee as a part of the cluster; the snapshot has it rounded to whole resources."""
     return max(
-        (each / whole for each, whole in zip(guaranteed_resources, total, strict=True) if whole), default=0.0
+        (each / whole for each, whole in zip(guaranteed_resources[:2], total[:2], strict=True) if whole),
+        default=0.0,
     )

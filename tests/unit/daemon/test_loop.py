@@ -68,6 +68,7 @@ from yarnctl.journal.rendering import joined, said, text
 from yarnctl.loop import ClusterIdentity
 from yarnctl.restoring.restorer import Restorer
 from yarnctl.service.answers.explanations import everything_about, summary
+from yarnctl.units import Resources
 
 
 class Lock:
@@ -700,3 +701,29 @@ def test_the_number_of_nodes_follows_in_quiet_times(monkeypatch: pytest.MonkeyPa
     loop.port.snapshot_at_ms = loop.port.last_observation.now_ms - SHOW_EVERY_MS
     assert loop._shown() is not None
     assert count_of(loop) == 2
+
+
+def test_view_counts_applications_with_other_resource_types() -> None:
+    """The vectors of a cluster's applications differ in length."""
+
+    class WithGpus(Attached):
+        def observe(self, request: ObservationRequest) -> Observation:
+            seen = super().observe(request)
+            if seen.snapshot is None:
+                return seen
+            rows = tuple(
+                msgspec.structs.replace(row, used=Resources(*row.used, 2)) if row.containers else row
+                for row in seen.snapshot.applications
+            )
+            shown = msgspec.structs.replace(seen.snapshot, applications=rows, resource_names=("yarn.io/gpu",))
+            return msgspec.structs.replace(seen, snapshot=shown)
+
+    cluster = WithGpus(5, 4, {"production": 19, "research": 1})
+    cluster.submit("research-1", "research", 10)
+    cluster.submit("research-2", "research", 10)
+    cluster.submit("production-1", "production", 0, 3)
+    loop, _ = daemon(cluster, lock=Lock())
+    loop.run(3)
+    sample = loop.publisher.view.occupancy[0]
+    assert sample.preemptable.used == Resources(20 * 1024, 20, 4)
+    assert kinds(cluster).count("Suspend") == 3

@@ -13,7 +13,7 @@ from tests.unit.deciding.queue_trees import NODE, TOTAL, slots, tree, waits
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.guarantees import guarantee_shares, share_tree
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot, Suspend, TaskView
+from yarnctl.deciding.model import ApplicationView, ContainerRequest, QueueView, Snapshot, Suspend, TaskView
 from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand
 from yarnctl.deciding.settings import PAPER, Settings, validate
 from yarnctl.errors import BadInput
@@ -95,6 +95,61 @@ def test_preemptable_and_preempting_restrict_both_sides() -> None:
     assert needs(snapshot, only) == {"ask": 6}
     mute = msgspec.structs.replace(RULES, preempting_queues=("root.d",))
     assert (needs(snapshot, mute), reasons(snapshot, mute)) == ({}, {})
+
+
+def gpus(size: Resources, count: int) -> Resources:
+    return Resources(size[0], size[1], count)
+
+
+@pytest.mark.parametrize("guaranteed", [{}, {"root.a": 2}, dict.fromkeys(("root.a", "root.b"), 4)])
+def test_a_cluster_with_gpus_is_decided_whichever_queues_have_some(guaranteed: dict[str, int]) -> None:
+    """Vectors of one snapshot differ in length: one ends with its last component that is not 0."""
+    rows = [waits("a", "ask", (1, 9), containers=3, used=slots(2)), runs("b", "big", 14), runs("c", "c", 8)]
+    plain = flat({"a": 2, "b": 14, "c": 8}, *rows)
+    queues = tuple(
+        msgspec.structs.replace(
+            view,
+            guaranteed=gpus(view.guaranteed, guaranteed.get(view.queue, 0)),
+            used=gpus(view.used, 2 * (view.queue == "root.b")),
+            maximum=gpus(view.maximum, 8),
+        )
+        for view in plain.queues
+    )
+    snapshot = msgspec.structs.replace(
+        plain,
+        total=gpus(TOTAL, 8),
+        largest_node=gpus(NODE, 2),
+        queues=queues,
+        resource_names=("yarn.io/gpu",),
+    )
+    assert needs(snapshot) == needs(plain) == {"ask": 4}
+    gone = msgspec.structs.replace(snapshot, total=TOTAL, largest_node=NODE)  # the nodes with GPUs are lost
+    assert needs(gone) == {"ask": 4}
+
+
+def test_requests_for_gpus_are_served_from_a_leaf_that_has_some_and_is_above_its_share() -> None:
+    request = ContainerRequest(1, gpus(slots(1), 1), 4)
+    asking = msgspec.structs.replace(waits("a", "ask", (1, 4)), requests=(request,))
+    rows = [asking, msgspec.structs.replace(runs("b", "big", 24), used=gpus(slots(24), 8))]
+    plain = flat({"a": 0, "b": 24}, *rows)
+    queues = tuple(
+        msgspec.structs.replace(
+            view,
+            guaranteed=gpus(view.guaranteed, 4 * (view.queue in ("root.a", "root.b"))),
+            used=gpus(view.used, 8 * (view.queue == "root.b")),
+            maximum=gpus(view.maximum, 8),
+        )
+        for view in plain.queues
+    )
+    snapshot = msgspec.structs.replace(
+        plain,
+        total=gpus(TOTAL, 8),
+        largest_node=gpus(NODE, 2),
+        queues=queues,
+        resource_names=("yarn.io/gpu",),
+    )
+    assert victims(snapshot) == ("root.b",)
+    assert 1 <= needs(snapshot)["ask"] <= 4
 
 
 # --- a nested tree: root {eng 9.6 {prod 5.76, lab 3.84}, mkt 7.2, res 7.2} --------------------------

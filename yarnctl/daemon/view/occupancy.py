@@ -13,7 +13,7 @@ import msgspec
 from yarnctl.api.cluster_answers import Role
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.settings import Settings
-from yarnctl.units import NOTHING, Resources
+from yarnctl.units import NOTHING, Resources, plus
 
 ROLES: tuple[Role, ...] = ("preempting", "preemptable", "other")
 
@@ -64,18 +64,17 @@ def pending_of(view: ApplicationView) -> int:
 
 def sample_of(snapshot: Snapshot, settings: Settings, at_ms: int, open_orders: int) -> Sample:
     """Add up a snapshot by class."""
-    sums = {name: [0, 0, 0, 0] for name in ROLES}
+    used = dict.fromkeys(ROLES, NOTHING)
+    counts = {name: [0, 0] for name in ROLES}
     for view in snapshot.applications:
-        row = sums[role_of(view, settings)]
-        memory_mib, vcores = view.used
-        row[0] += memory_mib
-        row[1] += vcores
-        row[2] += view.containers
+        role = role_of(view, settings)
+        used[role] = plus(used[role], view.used)
+        row = counts[role]
+        row[0] += view.containers
         if view.requests:
-            row[3] += pending_of(view)
+            row[1] += pending_of(view)
     preempting, preemptable, other = (
-        RoleUsage(Resources(memory_mib, vcores), containers, pending)
-        for memory_mib, vcores, containers, pending in sums.values()
+        RoleUsage(used[role], containers, pending) for role, (containers, pending) in counts.items()
     )
     return Sample(
         at_ms=at_ms,
