@@ -136,7 +136,7 @@ def parent_views(
     free = _sum_of(
         node.free_of(names)
         for node in nodes
-        if node.state == "RUNNING" and (node.available_mib > 0 or node.available_vcores > 0)
+        if node.state == "RUNNING" and (names or node.available_mib > 0 or node.available_vcores > 0)
     )
     found[root.queue] = msgspec.structs.replace(
         root, guaranteed=total, maximum=total, used=plus(minus(total, free), root.reserved)
