@@ -90,18 +90,15 @@ class FreeCapacity:
         self._marks[size] = mark
         return mark < len(self._nodes)
 
-    @property
-    def is_partly_free(self) -> bool:
-        """Return whether a node has some of every resource: only such a node is reserved."""
+    def first_partly_free(self, size: Resources) -> str | None:
+        """Return the first node with some of every resource that ``size`` has: only such a node is reserved."""
         while self._hold_mark < len(self._nodes) and min(self.free[self._nodes[self._hold_mark]]) <= 0:
             self._hold_mark += 1
-        return self._hold_mark < len(self._nodes)
-
-    def hold_first(self) -> str:
-        """Take the node that :attr:`is_partly_free` found out of the free capacity; return its name."""
-        node = self._nodes[self._hold_mark]
-        self.hold(node)
-        return node
+        for node in self._nodes[self._hold_mark :]:
+            free = self.free[node]
+            if all(part == 0 or have > 0 for part, have in zip_longest(size, free, fillvalue=0)):
+                return node
+        return None
 
     def hold(self, node: str) -> None:
         """Take a node out of the free capacity."""

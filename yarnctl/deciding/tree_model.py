@@ -346,7 +346,9 @@ class QueueTreeModel:
             if name not in passed and self.passes(queue, request) is None:
                 if queue.binding(request.size, self.reserved.get(name, NOTHING)) is not None:
                     return None
-                if free.has_node(request.size) or (self.may_reserve(queue, request) and free.is_partly_free):
+                if free.has_node(request.size):
+                    return request
+                if self.may_reserve(queue, request) and free.first_partly_free(request.size) is not None:
                     return request
                 passed.add(name)
             stuck.append(request)
@@ -356,7 +358,10 @@ class QueueTreeModel:
     def _reserve(self, queue: QueueNode, request: SimulatedRequest, free: FreeCapacity) -> None:
         """Let a request hold the first node with some free capacity; which one it will be is not known."""
         name = request.application.application
-        self.held[free.hold_first()] = name
+        node = free.first_partly_free(request.size)
+        assert node is not None
+        free.hold(node)
+        self.held[node] = name
         self.reserved[name] = plus(self.reserved.get(name, NOTHING), request.size)
         queue.add(request.size)
         assert queue.model is not None

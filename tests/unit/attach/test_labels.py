@@ -256,7 +256,8 @@ def test_a_request_for_a_gpu_beyond_the_headroom_stops_its_leaf(cluster):
 
 def test_a_request_for_a_gpu_that_no_preemptable_queue_holds_stops_no_other_request(cluster):
     cluster.node_others = {"n1:1": {"yarn.io/gpu": 2}, "n2:1": {}}
-    cluster.apps[application(1)].containers[container(1, 1)] = ("n1:1", 0)
+    reduces = {container(1, place): ("n2:1", 10) for place in (2, 3)}
+    cluster.apps[application(1)].containers = {container(1, 1): ("n1:1", 0), **reduces}
     cluster.add(App(3, "production", held_others={container(3, 1): GPU}, submitted_at_ms=EPOCH))
     cluster.apps[application(3)].containers[container(3, 1)] = ("n1:1", 10)
     cluster.apps[application(3)].asks = [(0, SLOT, 1)]
