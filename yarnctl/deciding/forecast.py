@@ -91,7 +91,7 @@ class FreeCapacity:
         return mark < len(self._nodes)
 
     def first_partly_free(self, size: Resources) -> str | None:
-        """Return the first node with some of every resource that ``size`` has: only such a one is reserved."""
+        """Return the first node with some of every resource in ``size``: only such a one is reserved."""
         while self._hold_mark < len(self._nodes) and min(self.free[self._nodes[self._hold_mark]]) <= 0:
             self._hold_mark += 1
         for node in self._nodes[self._hold_mark :]:
