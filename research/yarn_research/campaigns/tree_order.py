@@ -14,8 +14,9 @@ Rule, written before the first counted run:
   are counted, and the size of their intersection as equal. So a grant that is foreseen and does not come
   counts as a difference, and so does one that comes and is not foreseen.
 * A tree is played until ``GRANTS`` containers were granted or ``STEPS_MAX`` steps were done.
-* A step is thrown out, and counted as such, only if two sibling queues with pending requests have exactly
-  equal ratios and equal guarantees as it begins: YARN leaves their order to the order in which it holds them.
+* No step is thrown out. Of siblings with equal ratios and guarantees both sides expect the first by name: the
+  order of their parent's key ``queues``, in which YARN holds them.
+* An application that the limits of masters keep from being activated requests nothing.
 * The interval is Clopper and Pearson's (Biometrika 26(4), 1934), 95 %, over grants.
 """
 
