@@ -382,17 +382,24 @@ class QueueTreeModel:
             and self._is_over_limit(queue, request.application, with_own=True)
         )
 
-    def grant(self, queue: QueueNode, request: SimulatedRequest, place: int | None = None) -> None:
+    def grant(
+        self,
+        queue: QueueNode,
+        request: SimulatedRequest,
+        place: int | None = None,
+        *,
+        filling: bool = False,
+    ) -> None:
         """Count one container as granted.
 
         It takes the place of a reservation of its application, unless that is within the limits beside it.
 
-        ``place``: the request's place in its leaf (None: the first).
+        ``place``: the request's place in its leaf (None: the first). ``filling``: it fills the reservation.
         """
         assert queue.model is not None
         name, size = request.application.application, request.size
         own_resources = self.reserved.get(name)
-        if own_resources is not None and self._may_keep(queue, request, own_resources):
+        if own_resources is not None and not filling and self._may_keep(queue, request, own_resources):
             own_resources = None
         queue.model.grant(request, place=place)
         if self._user_limits is not None:
@@ -472,7 +479,7 @@ class QueueTreeModel:
                 if not fits(size, free.free[node]):
                     return False
                 free.free[node] = minus(free.free[node], size)
-                self.grant(queue, request, place)
+                self.grant(queue, request, place, filling=True)
                 return True
         return False
 

@@ -199,6 +199,7 @@ class RealTree:
 
     def change(self) -> None:
         """Let one application that requests nothing at a priority request something, or submit one."""
+        self._observed()  # a daemon looks every second; one look later grants and requests may sum up to the same
         idle = [app for app in self.applications.values() if len(app.pending) < 2]
         if len(self.applications) < 12 and (not idle or self.chance.random() < 0.3):
             self.submit()
