@@ -108,7 +108,8 @@ class FreeCapacity:
 class QueueModel:
     """One queue during the simulation.
 
-    ``leaving_mib``: application -> memory of its containers that will be free.
+    ``leaving_mib``: application -> memory of its containers that will be free. ``shared``: the limit of each
+    user follows what all of them hold (``Snapshot.user_percents``).
 
     ``applications`` are those of all queues, ``pending`` its own activated ones with requests; they are put
     in serving order only when :meth:`waiting` is called, for most queues never.
@@ -133,11 +134,13 @@ class QueueModel:
         view: QueueView,
         applications: Sequence[ApplicationView] = (),
         user_limits: Mapping[str, Resources] = _NO_LIMITS,
+        *,
+        shared: bool = False,
     ) -> None:
         self.view = view
         self.used = view.used
         self.user_limits = user_limits
-        self.limited = view.user_limit is not None or bool(user_limits)
+        self.limited = shared or view.user_limit is not None or bool(user_limits)
         self._applications = applications
         self._largest: Resources | None = None
         self.user_used: dict[str, Resources] = {}
@@ -266,7 +269,12 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) 
     """
     limits = snapshot.user_limits
     queues = {
-        view.queue: QueueModel(view, snapshot.applications, limits.get(view.queue, _NO_LIMITS))
+        view.queue: QueueModel(
+            view,
+            snapshot.applications,
+            limits.get(view.queue, _NO_LIMITS),
+            shared=view.queue in snapshot.user_percents,
+        )
         for view in snapshot.queues
     }
     limited = any(queue.limited for queue in queues.values())

@@ -218,9 +218,12 @@ class ClusterObserver:
         labels = sorted(parts.keys() - {""})
         if labels:
             self._read_labels(labels)
+        known = bool(snapshot.parents) and self._connection.configuration is not None
         found = msgspec.structs.replace(
             snapshot,
             node_count=len(nodes),
+            smallest=self._smallest() if known else NOTHING,
+            user_percents=views.user_percents(root_queue) if known else {},
             user_limits=views.user_limits(root_queue, snapshot.queues, self._connection.resource_names),
             held_back=held_back,
             resource_names=self._connection.resource_names,
@@ -247,13 +250,18 @@ class ClusterObserver:
         return Snapshot(
             total=total,
             largest_node=largest,
-            queues=views.queue_views(root_queue, total, label, names),
+            queues=views.queue_views(root_queue, total, label, names, self._smallest()),
             applications=applications,
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
             parents=views.parent_views(root_queue, total, nodes, self._even(asks), label, names),
             reserved={row.application: size for row, size in holders},
         )
+
+    def _smallest(self) -> Resources:
+        """Return the smallest container; nothing while the configuration is not known."""
+        known = self._connection.configuration
+        return NOTHING if known is None else least_in(known)
 
     def _note_names(self, nodes: Sequence[yarn.NodeRow]) -> None:
         """Note resources beside memory and vcores; a vector's order never changes while the daemon lives."""

@@ -75,27 +75,39 @@ def queue_tree(root_queue: yarn.QueueInfo) -> QueueTree:
 
 
 def queue_views(
-    root_queue: yarn.QueueInfo, total: Resources, label: str = "", names: Sequence[str] = ()
+    root_queue: yarn.QueueInfo,
+    total: Resources,
+    label: str = "",
+    names: Sequence[str] = (),
+    smallest: Resources = NOTHING,
 ) -> tuple[QueueView, ...]:
     """Return the leaf queues by path; ``total`` (live nodes with the label) turns shares into vectors."""
     return tuple(
         sorted(
-            (queue_view(leaf, total, label, names) for leaf in leaves(root_queue)),
+            (queue_view(leaf, total, label, names, smallest) for leaf in leaves(root_queue)),
             key=lambda view: view.queue,
         )
     )
 
 
-def queue_view(leaf: Leaf, total: Resources, label: str = "", names: Sequence[str] = ()) -> QueueView:
+def queue_view(
+    leaf: Leaf,
+    total: Resources,
+    label: str = "",
+    names: Sequence[str] = (),
+    smallest: Resources = NOTHING,
+) -> QueueView:
     """Return one leaf queue. Its user limit is guarantee x factor (-1: none).
 
-    The softer share by minimum-user-limit-percent changes with the active users and is left out.
+    A guarantee below the ``smallest`` container counts as one. The softer share by
+    minimum-user-limit-percent changes with the active users and is left out.
     """
     queue = leaf.queue
     guaranteed, maximum = _shares(queue, total, label, names)
     limit: Resources | None = None
     if queue.user_limit_factor >= 0:
-        limit = _limit(Resources(*(int(part * queue.user_limit_factor) for part in guaranteed)), maximum)
+        base = at_least(guaranteed, smallest) if guaranteed[:2] != NOTHING else guaranteed
+        limit = _limit(Resources(*(int(part * queue.user_limit_factor) for part in base)), maximum)
         if fits(maximum, limit):
             limit = None
     return QueueView(
@@ -211,6 +223,17 @@ def user_limits(
             if highest is not None and highest != view.user_limit:
                 found.setdefault(view.queue, {})[row.user] = highest
     return found
+
+
+def user_percents(root_queue: yarn.QueueInfo) -> dict[str, float]:
+    """Return, by queue, minimum-user-limit-percent where it is below 100 and no user has a weight."""
+    return {
+        leaf.path: leaf.queue.user_limit_percent
+        for leaf in leaves(root_queue)
+        if leaf.queue.user_limit_percent is not None
+        and 0 < leaf.queue.user_limit_percent < 100
+        and all(row.weight == 1 for row in (leaf.queue.users.rows if leaf.queue.users else ()))
+    }
 
 
 def _weighted(view: QueueView, factor: float) -> Resources | None:
