@@ -111,7 +111,7 @@ class WebHdfs:
         self._to = Transport(addresses, identity, limits, daemon="NameNode", ca_file=ca_file)
         self._bulk = bulk_limits or CallLimits(answer_ms=600_000, answer_bytes=64 << 30, retries=1)
         method, over_http = self._to.identity.method, self._to.identity.token_over_http
-        signed = session_auth(self._to.identity) if method == "basic" else None
+        signed = session_auth(self._to.identity, self._to.addresses) if method == "basic" else None
         if method == "kerberos":
             signed = Delegation(self._token, over_http=over_http)
         session = open_session(self._bulk, signed, ca_file, follow=True)

@@ -154,6 +154,28 @@ def test_a_redirect_to_another_host_gets_no_password(knox: Knox) -> None:
         assert "Authorization" not in elsewhere.heard[0].headers
 
 
+@pytest.mark.parametrize("word", ["read", "written"])
+def test_another_host_with_tls_gets_no_password(knox: Knox, certificate: Path, word: str) -> None:
+    """The second request of a write is no redirect to the library, which signs each request."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    elsewhere = Replay(lambda heard: Reply(b"bytes", 200 if heard.method == "GET" else 201))
+    elsewhere.server.socket = context.wrap_socket(elsewhere.server.socket, server_side=True)
+    with elsewhere:
+        place = elsewhere.url.replace("http:", "https:")
+        moved = Reply("", 307, headers=(("Location", f"{place}/webhdfs/v1/file?op=OPEN"),))
+        knox.replay.answer = lambda heard: moved
+        identity = Identity("yarnctl", "basic", password_file=str(knox.password_file))
+        hdfs = WebHdfs([knox.at], identity, ca_file=str(certificate))
+        if word == "read":
+            hdfs.read("/file")
+        else:
+            hdfs.create("/file", b"bytes")
+        assert knox.replay.heard[0].headers.get("Authorization") == SIGNED
+        assert elsewhere.heard
+        assert not [heard for heard in elsewhere.heard if "Authorization" in heard.headers]
+
+
 @pytest.mark.parametrize("service", ["/resourcemanager", "/resourcemanager/v1", "/resourcemanager/v1/"])
 def test_the_api_role_is_observed_and_never_acted_through(knox: Knox, service: str) -> None:
     port = knox.attached(service)

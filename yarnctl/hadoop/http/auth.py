@@ -22,7 +22,7 @@ import logging
 import os
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -85,13 +85,23 @@ class Ticket(AuthBase):
 class Password(AuthBase):
     """Signs requests with HTTP Basic. Raises Rejected, and sends nothing, for an address without TLS.
 
+    ``addresses``: only their hosts get the password (empty: every address is one of options or files). A
+    request to another host, to which a gateway redirects the bytes of a file, is sent without it.
+
     After a rejection the file is read again. If it has not changed, nothing is sent for ``REJECTED_KEPT_S``:
     a directory may lock the account of a user with many rejected passwords. An application's own program
     behind the gateway rejects nothing: it could stop all requests.
     """
 
-    def __init__(self, user: str, file: str, clock: Callable[[], float] = passed_s) -> None:
+    def __init__(
+        self,
+        user: str,
+        file: str,
+        clock: Callable[[], float] = passed_s,
+        addresses: Iterable[str] = (),
+    ) -> None:
         self._user, self._file, self._clock = user, file, clock
+        self._places = {_place(address) for address in addresses}
         self._lock = threading.Lock()
         self._password = read_password(file)
         self._until_s = 0.0
@@ -99,6 +109,8 @@ class Password(AuthBase):
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         """Add the header. (It stays at this host: a redirect to another one is sent without it.)"""
         url = request.url or ""
+        if self._places and _place(url) not in self._places:
+            return request
         if not url.startswith("https:"):
             place = url.partition("?")[0]
             raise Rejected(explain(place, "a password would be sent over plain HTTP", "https"))
@@ -124,6 +136,11 @@ class Password(AuthBase):
         if response.status_code == 401 and not FOREIGN.match(urlsplit(response.url).path):
             with self._lock:
                 self._until_s = self._clock() + REJECTED_KEPT_S
+
+
+def _place(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
 def read_password(file: str) -> bytes:
@@ -152,15 +169,17 @@ def read_password(file: str) -> bytes:
     return password
 
 
-def session_auth(identity: Identity) -> AuthBase | None:
+def session_auth(identity: Identity, addresses: Iterable[str] = ()) -> AuthBase | None:
     """Return the signer of each request (None: not signed).
+
+    ``addresses``: the only ones whose hosts get a password, where a library chooses the target of a request.
 
     Raises BadInput if Kerberos' package is missing, or the password cannot be used.
     """
     if identity.method == "simple":
         return None
     if identity.method == "basic":
-        return Password(identity.user, identity.password_file)
+        return Password(identity.user, identity.password_file, addresses=addresses)
     try:
         package = importlib.import_module("requests_gssapi")
     except (ImportError, OSError) as error:  # OSError: the Kerberos libraries themselves are missing
