@@ -64,7 +64,7 @@ def command(
 ) -> None:
     """Run a whole cluster: ResourceManager, NodeManagers and masters in this process, tasks as processes.
 
-    It prints the commands that attach yarnctl and submit two jobs.
+    Attach with 'yarnctl run --rm URL'; submit with 'yarn-emulator submit --rm URL'.
     """
     from emulator.live.programs.all_in_one import ClusterPlan, run
     from emulator.live.programs.manager_program import Options

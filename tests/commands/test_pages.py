@@ -13,7 +13,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
 PROGRAMS = {"yarnctl": "yarnctl.cli", "yarn-emulator": "emulator.cli", "yarn-research": "yarn_research.cli"}
-ON_A_CLUSTER = {"admission.md", "attach.md", "levers.md", "quickstart.md", "spark.md", "streaming.md"}
+ON_A_CLUSTER = {
+    "admission.md",
+    "attach.md",
+    "levers.md",
+    "quickstart.md",
+    "remove.md",
+    "spark.md",
+    "streaming.md",
+}
 """Pages that need a cluster: tests/hadoop/test_attach_page.py and tests/live/test_pages_live.py run them."""
 
 

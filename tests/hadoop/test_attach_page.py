@@ -1,4 +1,4 @@
-"""docs/attach.md on a real Hadoop: its commands in its order, their outputs as the page shows them.
+"""docs/attach.md and remove.md on a real Hadoop: their commands in order, their outputs as the pages show.
 
 ``python -m tests.hadoop.test_attach_page`` prints what each command says today, for whoever writes the page.
 """
@@ -22,10 +22,20 @@ from tests.hadoop.needing import need_hadoop
 from tests.hadoop.page import Script, is_as_shown
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "attach.md"
+ON_THE_EMULATOR = "Name your queues"
+"""The section that tests/live/test_pages_live.py runs."""
 JAR = "/opt/hadoop/share/hadoop/tools/lib/hadoop-streaming-3.4.2.jar"
 STAMP = "1795286111346"
 """The page's cluster: what stands in its applications' ids."""
+
+
+def pages() -> str:
+    """Return what runs on Hadoop: attach.md without its section for the emulator, then remove.md."""
+    docs = ROOT / "docs"
+    attach, remove = ((docs / name).read_text(encoding="utf-8") for name in ("attach.md", "remove.md"))
+    before, found, rest = attach.partition(f"\n## {ON_THE_EMULATOR}\n")
+    assert found, f"attach.md has no section {ON_THE_EMULATOR}"
+    return before + rest[rest.index("\n## ") :] + remove
 
 
 @contextmanager
@@ -74,7 +84,7 @@ def _clone(to: Path) -> None:
 def test_the_page_shows_what_its_commands_print(tmp_path: Path) -> None:
     need_hadoop("3.4.2")
     with Cluster() as cluster, script(cluster, tmp_path) as page:
-        for command, seen, good in page.run(PAGE.read_text(encoding="utf-8")):
+        for command, seen, good in page.run(pages()):
             assert good, f"$ {command.words}\nprints\n{seen}\nand the page shows\n{command.shown}"
 
 
@@ -96,7 +106,7 @@ def test_a_cell_that_is_folded_is_the_same_cell() -> None:
 
 def _print() -> None:
     with Cluster() as cluster, script(cluster, Path(tempfile.mkdtemp(dir=cluster.folder)), True) as page:
-        for command, seen, good in page.run(PAGE.read_text(encoding="utf-8")):
+        for command, seen, good in page.run(pages()):
             sys.stdout.write(f"$ {command.words}\n{seen}{'' if good else '*** not what was awaited'}\n")
             sys.stdout.flush()
 

@@ -21,12 +21,13 @@ from tests.hadoop.page import Script
 DOCS = Path(__file__).parents[2] / "docs"
 SESSIONS = (
     ("admission.md", "Try it on a laptop"),
+    ("attach.md", "Name your queues"),
     ("levers.md", ""),
     ("quickstart.md", ""),
     ("spark.md", ""),
     ("streaming.md", ""),
 )
-"""Page and section; "" is the whole page. The rest of admission.md has tests of its own beside this one."""
+"""Page and section; "" is the whole page. The rest of admission.md and attach.md has its own tests."""
 FILE = re.compile(r"```(?:python|toml)\n(# ([\w.-]+)\n.*?)```", re.DOTALL)
 """A file that the page has its reader write: its name is in the first line."""
 
@@ -53,6 +54,7 @@ def script(text: str, folder: Path, records: bool = False) -> Iterator[Script]:
     names = {
         "yarn-emulator serve ": f"yarn-emulator serve --port {manager.partition(':')[2]} ",
         "yarnctl run ": f"yarnctl run --listen {daemon} ",
+        "docs/scenarios/": f"{DOCS}/scenarios/",
         "127.0.0.1:8088": manager,
         "127.0.0.1:8188": daemon,
     }

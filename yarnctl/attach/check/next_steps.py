@@ -9,7 +9,6 @@ import msgspec
 
 from yarnctl.attach.check.preflight import CAPACITY, CheckResult, Facts, key_parts, number_of
 from yarnctl.attach.eligibility.permission import policy_is_on
-from yarnctl.deciding.settings import Mode
 
 BY_FILE = (
     "edit capacity-scheduler.xml on each ResourceManager, all keys of one fix together, then run"
@@ -77,7 +76,7 @@ def run_options(facts: Facts) -> tuple[str, ...]:
     return (*words, *_tail(facts, mode))
 
 
-def _tail(facts: Facts, mode: Mode) -> Iterator[str]:
+def _tail(facts: Facts, mode: str) -> Iterator[str]:
     """Yield the options that name no queue."""
     yield from ("--in-flight-least", str(_in_flight_least(facts)))
     if mode != "deadlines":
