@@ -180,7 +180,8 @@ def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> Sha
 def _pending(snapshot: Snapshot) -> dict[str, tuple[Resources, Resources]]:
     """Return what each leaf's activated applications request, with and without what is reserved for them.
 
-    No user's requests count beyond the user limit.
+    No user's requests count beyond the user limit. The limit of a leaf's only active user is what it uses and
+    one container of the smallest size, once that is more than the guarantee; YARN counts no more of it.
     """
     limits = {view.queue: view.user_limit for view in snapshot.queues}
     user_used: dict[tuple[str, str], Resources] = {}
@@ -194,7 +195,9 @@ def _pending(snapshot: Snapshot) -> dict[str, tuple[Resources, Resources]]:
         if not view.requests or not view.activated:
             continue
         key = view.queue, view.user
-        limit = snapshot.user_limits.get(view.queue, {}).get(view.user, limits.get(view.queue))
+        limit = limits.get(view.queue)
+        for shown in (snapshot.user_limits, snapshot.active_limits):
+            limit = shown.get(view.queue, {}).get(view.user, limit)
         wanted = NOTHING
         for request in view.requests:
             wanted = plus(wanted, times(request.size, request.count))
