@@ -11,7 +11,7 @@ import pytest
 from tests.property.plain_shares import PlainPolicy, random_rates, random_tree
 from yarnctl.deciding import ideal_shares as module
 from yarnctl.deciding.ideal_shares import PreemptionRates, ShareQueue, ideal_shares
-from yarnctl.units import NOTHING, Resources
+from yarnctl.units import NOTHING, Resources, decode_vector
 
 RECORDED = Path(__file__).with_name("ideal_shares.json")
 
@@ -43,7 +43,7 @@ def test_shares_equal_a_plain_policy_in_ten_thousand_trees() -> None:
 
 
 def test_shares_equal_those_of_the_policys_own_class() -> None:
-    cases = msgspec.json.decode(RECORDED.read_bytes(), type=list[RecordedShares])
+    cases = msgspec.json.decode(RECORDED.read_bytes(), type=list[RecordedShares], dec_hook=decode_vector)
     assert len(cases) >= 40
     for case in cases:
         assert dict(ideal_shares(case.root, case.rates)) == case.shares
@@ -97,3 +97,31 @@ def test_a_leaf_over_its_guarantee_below_a_parent_under_its_own_gives_only_to_it
     )
     shares = ideal_shares(msgspec.structs.replace(root, children=(busy, mkt, res)), module.WHOLE_RATES)
     assert {path for path, share in shares.items() if share.gives != NOTHING} == {"root.eng.lab", "root.res"}
+
+
+def test_a_leaf_over_its_guarantee_of_another_resource_gives() -> None:
+    """Leaf a has 6 of 8 GPUs and little memory; b wants its part of them, and holds no GPU at all."""
+
+    def leaf(queue: str, used: Resources, pending: Resources) -> ShareQueue:
+        return ShareQueue(
+            queue=queue,
+            guaranteed=Resources(500, 50, 4),
+            maximum=Resources(1000, 100, 8),
+            used=used,
+            capacity_ratio=0.5,
+            pending=pending,
+            unreserved=pending,
+        )
+
+    children = leaf("root.a", Resources(60, 6, 6), NOTHING), leaf("root.b", NOTHING, Resources(40, 4, 4))
+    root = ShareQueue(
+        queue="root",
+        guaranteed=Resources(1000, 100, 8),
+        maximum=Resources(1000, 100, 8),
+        used=Resources(60, 6, 6),
+        capacity_ratio=1,
+        children=children,
+    )
+    shares = ideal_shares(root, module.WHOLE_RATES)
+    assert shares["root.a"].gives[2] > 0
+    assert shares["root.b"].gives == NOTHING

@@ -17,7 +17,7 @@ from yarnctl.deciding.ideal_shares import WHOLE_RATES, LeafShare, ShareQueue, al
 from yarnctl.deciding.model import ApplicationView, ParentView, Snapshot
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.settings import Settings
-from yarnctl.units import NOTHING, Resources, dominant, minus, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, minus, plus, times
 
 ROOT = "root"
 
@@ -203,11 +203,11 @@ def _pending(snapshot: Snapshot) -> dict[str, tuple[Resources, Resources]]:
             wanted = plus(wanted, times(request.size, request.count))
         sums = list(found.get(view.queue, (NOTHING, NOTHING)))
         for place, reserved in enumerate((NOTHING, snapshot.reserved.get(view.application, NOTHING))):
-            size = _not_negative(minus(wanted, reserved))
+            size = at_least(minus(wanted, reserved), NOTHING)
             if limit is not None:
                 most = left[place].get(key)
-                most = _not_negative(minus(limit, user_used[key])) if most is None else most
-                size = Resources(min(size[0], most[0]), min(size[1], most[1]))
+                most = at_least(minus(limit, user_used[key]), NOTHING) if most is None else most
+                size = at_most(size, most)
                 left[place][key] = minus(most, size)
             sums[place] = plus(sums[place], size)
         found[view.queue] = sums[0], sums[1]
@@ -222,16 +222,11 @@ def _by_path(queues: Iterable[ShareQueue]) -> tuple[ShareQueue, ...]:
     return tuple(sorted(queues, key=lambda queue: queue.queue))
 
 
-def _not_negative(size: Resources) -> Resources:
-    return Resources(max(size[0], 0), max(size[1], 0))
-
-
 def _priority(parent: ParentView | None, queue: str) -> int:
     return 0 if parent is None or parent.order == "utilization" else parent.priorities.get(queue, 0)
 
 
 def _capacity_ratio(guaranteed_resources: Resources, total: Resources) -> float:
     """Return a guarantee as a part of the cluster; the snapshot has it rounded to whole resources."""
-    return max(
-        (each / whole for each, whole in zip(guaranteed_resources, total, strict=True) if whole), default=0.0
-    )
+    parts = zip(guaranteed_resources, total, strict=False)
+    return max((each / whole for each, whole in parts if whole), default=0.0)
