@@ -178,7 +178,7 @@ def compared(tree: GuaranteeTree, rig: MonitoredRig) -> dict[str, Any]:
     kept = rig.reserved()
     selected = {queue_of[tree.held[each]["application"]] for each in told["warned"]}
     selected |= {queue_of[row["application"]] for row in told["reserved"] if row not in kept}
-    found = {
+    found: dict[str, Any] = {
         "result": "moving" if moving else "equal" if set(ours) == set(theirs) else "different",
         "gives": theirs, "selected": sorted(selected), "ignored": tree.rates.ignored_over_ratio,
         "leaves equal": sum(ours.get(path) == size for path, size in theirs.items()),
