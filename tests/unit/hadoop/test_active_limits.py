@@ -43,7 +43,7 @@ def test_the_limit_of_a_user_that_was_never_served_is_that_of_the_policy(
     assert active_limits(root, [view], TOTAL, LEAST) == {"root.a": dict.fromkeys(users, Resources(*limit))}
 
 
-def test_a_limit_that_is_shown_is_kept_and_a_user_without_requests_has_none() -> None:
+def test_a_limit_that_is_shown_is_kept_and_a_user_that_is_not_active_has_none() -> None:
     rows = (
         yarn.QueueUser("ann", limit=yarn.Vector(1536, 3)),
         yarn.QueueUser("ben", limit=yarn.Vector(9999, 9), is_active=False),
@@ -52,4 +52,6 @@ def test_a_limit_that_is_shown_is_kept_and_a_user_without_requests_has_none() ->
         "root", below=yarn.QueueList((yarn.QueueInfo("a", queue_type="leaf", users=yarn.QueueUsers(rows)),))
     )
     view = QueueView(queue="root.a", guaranteed=TOTAL, maximum=TOTAL, used=Resources(0, 0))
-    assert active_limits(root, [view], TOTAL, LEAST) == {"root.a": {"ann": Resources(1536, 3)}}
+    assert active_limits(root, [view], TOTAL, LEAST) == {
+        "root.a": {"ann": Resources(1536, 3), "ben": Resources(0, 0)}
+    }

@@ -19,7 +19,9 @@ from yarnctl.units import NOTHING, Resources, plus
 def active_limits(
     root_queue: yarn.QueueInfo, queues: Iterable[QueueView], total: Resources, least_resources: Resources
 ) -> Mapping[str, Mapping[str, Resources]]:
-    """Return the limits by queue and user, for users with pending requests.
+    """Return the limits by queue and user; NOTHING for a user that is not active.
+
+    That user has no pending requests, or only those of applications that the queue has not activated yet.
 
     ``least_resources``: the smallest container. The ResourceManager shows 0 for a user for which it has not
     yet looked for a container, for example in a full cluster; that limit is computed here.
@@ -31,6 +33,7 @@ def active_limits(
         rows = () if queue is None or queue.users is None else queue.users.rows
         for row in rows:
             if queue is None or not row.is_active:
+                found.setdefault(view.queue, {})[row.user] = NOTHING
                 continue
             limit = NOTHING if row.limit is None else row.limit.resources
             if limit == NOTHING:
