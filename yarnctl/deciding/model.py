@@ -125,8 +125,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``reserved``: application -> what is reserved for its requests, which is in the ``used`` of its queue and
     its ancestors. ``user_limits``: queue -> user -> the limit that the ResourceManager shows, where it is
     lower than the queue's maximum and not its ``user_limit``. ``active_limits``: the same of every user,
-    NOTHING without pending requests of activated applications; read in mode ``guarantees`` only. ``held_back``: the applications that are not
-    activated because of ``max-parallel-apps``.
+    NOTHING without pending requests of activated applications; read in mode ``guarantees`` only.
+    ``held_back``: the applications that are not activated because of ``max-parallel-apps``.
 
     ``labelled``: label -> the same of its nodes, with the applications that use or request some;
     ``left_out``, ``aside`` and ``held_back`` are not repeated there. Only these have ``nodes``, their live
