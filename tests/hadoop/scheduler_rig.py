@@ -141,3 +141,11 @@ class SchedulerRig:
         """Return the reservations with their nodes."""
         rows: list[dict[str, Any]] = self.call("reserved")["reserved"]
         return rows
+
+    def preempt(self) -> dict[str, Any]:
+        """Let the monitor's policy run one round.
+
+        Returns ``queues`` as the policy computed them, ``warned`` containers, and the ``reserved`` of before
+        (the policy ends reservations at once). Needs ``scheduler.monitor.enable``.
+        """
+        return self.call("preempt")

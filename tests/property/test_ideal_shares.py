@@ -97,3 +97,31 @@ def test_a_leaf_over_its_guarantee_below_a_parent_under_its_own_gives_only_to_it
     )
     shares = ideal_shares(msgspec.structs.replace(root, children=(busy, mkt, res)), module.WHOLE_RATES)
     assert {path for path, share in shares.items() if share.gives != NOTHING} == {"root.eng.lab", "root.res"}
+
+
+def test_a_leaf_over_its_guarantee_of_another_resource_gives() -> None:
+    """Leaf a has 6 of 8 GPUs and little memory; b wants its part of them, and holds no GPU at all."""
+
+    def leaf(queue: str, used: Resources, pending: Resources) -> ShareQueue:
+        return ShareQueue(
+            queue=queue,
+            guaranteed=Resources(500, 50, 4),
+            maximum=Resources(1000, 100, 8),
+            used=used,
+            capacity_ratio=0.5,
+            pending=pending,
+            unreserved=pending,
+        )
+
+    children = leaf("root.a", Resources(60, 6, 6), NOTHING), leaf("root.b", NOTHING, Resources(40, 4, 4))
+    root = ShareQueue(
+        queue="root",
+        guaranteed=Resources(1000, 100, 8),
+        maximum=Resources(1000, 100, 8),
+        used=Resources(60, 6, 6),
+        capacity_ratio=1,
+        children=children,
+    )
+    shares = ideal_shares(root, module.WHOLE_RATES)
+    assert shares["root.a"].gives[2] > 0
+    assert shares["root.b"].gives == NOTHING

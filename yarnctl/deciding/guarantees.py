@@ -142,9 +142,9 @@ def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> Sha
         below.setdefault(above if above in views else top, []).append(
             ShareQueue(
                 queue=view.queue,
-                guaranteed=_shared(view.guaranteed),
-                maximum=_shared(view.maximum),
-                used=_shared(view.used),
+                guaranteed=view.guaranteed,
+                maximum=view.maximum,
+                used=view.used,
                 capacity_ratio=_capacity_ratio(view.guaranteed, snapshot.total),
                 pending=pending.get(view.queue, (NOTHING, NOTHING))[0],
                 unreserved=pending.get(view.queue, (NOTHING, NOTHING))[1],
@@ -159,9 +159,9 @@ def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> Sha
         below.setdefault(above if above in views else top, []).append(
             ShareQueue(
                 queue=path,
-                guaranteed=_shared(parent.guaranteed),
-                maximum=_shared(parent.maximum),
-                used=_shared(parent.used),
+                guaranteed=parent.guaranteed,
+                maximum=parent.maximum,
+                used=parent.used,
                 capacity_ratio=_capacity_ratio(parent.guaranteed, snapshot.total),
                 priority=_priority(views.get(above), path),
                 children=_by_path(below.get(path, ())),
@@ -173,8 +173,8 @@ def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> Sha
         used = plus(used, child.used)
     return ShareQueue(
         queue=top,
-        guaranteed=_shared(snapshot.total),
-        maximum=_shared(snapshot.total),
+        guaranteed=snapshot.total,
+        maximum=snapshot.total,
         used=used,
         capacity_ratio=1.0,
         children=children,
@@ -184,7 +184,8 @@ def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> Sha
 def _pending(snapshot: Snapshot) -> dict[str, tuple[Resources, Resources]]:
     """Return what each leaf's activated applications request, with and without what is reserved for them.
 
-    No user's requests count beyond the user limit.
+    No user's requests count beyond the user limit. The limit of a leaf's only active user is what it uses and
+    one container of the smallest size, once that is more than the guarantee; YARN counts no more of it.
     """
     limits = {view.queue: view.user_limit for view in snapshot.queues}
     user_used: dict[tuple[str, str], Resources] = {}
@@ -198,16 +199,18 @@ def _pending(snapshot: Snapshot) -> dict[str, tuple[Resources, Resources]]:
         if not view.requests or not view.activated:
             continue
         key = view.queue, view.user
-        limit = snapshot.user_limits.get(view.queue, {}).get(view.user, limits.get(view.queue))
+        limit = limits.get(view.queue)
+        for shown in (snapshot.user_limits, snapshot.active_limits):
+            limit = shown.get(view.queue, {}).get(view.user, limit)
         wanted = NOTHING
         for request in view.requests:
             wanted = plus(wanted, times(request.size, request.count))
         sums = list(found.get(view.queue, (NOTHING, NOTHING)))
         for place, reserved in enumerate((NOTHING, snapshot.reserved.get(view.application, NOTHING))):
-            size = _shared(at_least(minus(wanted, reserved), NOTHING))
+            size = at_least(minus(wanted, reserved), NOTHING)
             if limit is not None:
                 most = left[place].get(key)
-                most = _shared(at_least(minus(limit, user_used[key]), NOTHING)) if most is None else most
+                most = at_least(minus(limit, user_used[key]), NOTHING) if most is None else most
                 size = at_most(size, most)
                 left[place][key] = minus(most, size)
             sums[place] = plus(sums[place], size)
@@ -217,10 +220,6 @@ def _pending(snapshot: Snapshot) -> dict[str, tuple[Resources, Resources]]:
 
 def _by_rank(view: ApplicationView) -> tuple[int, str]:
     return view.rank, view.application
-
-
-def _shared(size: Resources) -> Resources:
-    return Resources(*size[:2])
 
 
 def _by_path(queues: Iterable[ShareQueue]) -> tuple[ShareQueue, ...]:
@@ -233,7 +232,5 @@ def _priority(parent: ParentView | None, queue: str) -> int:
 
 def _capacity_ratio(guaranteed_resources: Resources, total: Resources) -> float:
     """Return a guarantee as a part of the cluster; the snapshot has it rounded to whole resources."""
-    return max(
-        (each / whole for each, whole in zip(guaranteed_resources[:2], total[:2], strict=True) if whole),
-        default=0.0,
-    )
+    parts = zip(guaranteed_resources, total, strict=False)
+    return max((each / whole for each, whole in parts if whole), default=0.0)

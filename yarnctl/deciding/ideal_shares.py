@@ -18,12 +18,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from math import ceil, inf
 from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.units import NOTHING, Resources, at_least, minus, plus
+from yarnctl.units import NOTHING, Resources, at_least, at_most, minus, plus
 
 
 class ShareQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -106,7 +107,7 @@ class _SharedQueue:
             self.pending = plus(self.pending, child.pending)
             self.unreserved = plus(self.unreserved, child.unreserved)
         self.ideal = self.preempted = NOTHING
-        self.weight = [0.0, 0.0]
+        self.weight = [0.0] * len(total)
         self.fixed, self.movable = self._extras(total)
 
     def _extras(self, total: Resources) -> tuple[Resources, Resources]:
@@ -126,11 +127,11 @@ class _SharedQueue:
         """Add what the queue takes of an offer to its share, and return it."""
         below_maximum = at_least(minus(self.maximum, self.ideal), NOTHING)
         wanted = minus(plus(self.used, self.unreserved), self.ideal)
-        accepted = _at_most(below_maximum, _smaller(total, size, wanted))
+        accepted = at_most(below_maximum, _smaller(total, size, wanted))
         if not self.children:
             due = minus(_larger(total, self.used, self.guaranteed), self.ideal)
             accepted = _smaller(total, accepted, _larger(total, due, NOTHING))
-        accepted = _at_most(at_least(accepted, NOTHING), size)
+        accepted = at_most(at_least(accepted, NOTHING), size)
         self.ideal = plus(self.ideal, accepted)
         return accepted
 
@@ -187,7 +188,7 @@ def _distribute(
     for queue in queues:
         queue.ideal = queue.used
         if _compare(total, queue.used, queue.guaranteed) > 0:
-            queue.ideal = plus(_at_most(queue.guaranteed, queue.used), queue.fixed)
+            queue.ideal = plus(at_most(queue.guaranteed, queue.used), queue.fixed)
         unassigned = minus(unassigned, queue.ideal)
         if _compare(total, queue.ideal, plus(queue.used, queue.pending)) < 0:
             needy.append(queue)
@@ -200,9 +201,9 @@ def _distribute(
         needy = needy[len(served) :]
         offer = unassigned
         for queue in served:
-            if not (unassigned[0] > 0 or unassigned[1] > 0):
+            if not any(part > 0 for part in unassigned):
                 break
-            accepted = queue.accept(_at_most(_weighed(offer, queue.weight, rates), unassigned), total)
+            accepted = queue.accept(at_most(_weighed(offer, queue.weight, rates), unassigned), total)
             if _compare(total, accepted, NOTHING) > 0:
                 needy.append(queue)
             unassigned = minus(unassigned, accepted)
@@ -220,16 +221,18 @@ def _set_weights(queues: Sequence[_SharedQueue], evenly: bool) -> None:
     capacity = 0.0
     for queue in queues:
         capacity = _single(capacity + _single(queue.view.capacity_ratio))
-    for place in (0, 1):
-        whole = sum(queue.guaranteed[place] for queue in queues)
-        rounded = whole and any(not queue.guaranteed[place] and queue.view.capacity_ratio for queue in queues)
-        for queue in queues:
+    for place in range(len(queues[0].weight)):
+        guaranteed = [queue.guaranteed[place] if place < len(queue.guaranteed) else 0 for queue in queues]
+        whole = sum(guaranteed)
+        pairs = list(zip(queues, guaranteed, strict=True))
+        rounded = whole and any(not part and queue.view.capacity_ratio for queue, part in pairs)
+        for queue, part in pairs:
             if evenly or (not rounded and not (capacity and whole)):
                 queue.weight[place] = _single(1 / len(queues))
             elif rounded:
                 queue.weight[place] = _single(_single(queue.view.capacity_ratio) / capacity)
             else:
-                queue.weight[place] = _single(_single(queue.guaranteed[place]) / _single(whole))
+                queue.weight[place] = _single(_single(part) / _single(whole))
 
 
 def _given(leaf_queue: _SharedQueue, total: Resources, rates: PreemptionRates) -> Resources:
@@ -269,15 +272,16 @@ def _compare(total: Resources, left: Resources, right: Resources) -> int:
     In a total of nothing one vector is larger only if it is larger in one component and nowhere smaller.
     """
     if total == NOTHING:
-        larger, smaller = left[0] > right[0] or left[1] > right[1], left[0] < right[0] or left[1] < right[1]
-        return int(larger) - int(smaller)
+        pairs = list(zip_longest(left, right, fillvalue=0))
+        return int(any(one > other for one, other in pairs)) - int(any(one < other for one, other in pairs))
     one = sorted(_shares(total, left), reverse=True)
     other = sorted(_shares(total, right), reverse=True)
     return int(one > other) - int(one < other)
 
 
 def _shares(total: Resources, size: Resources) -> list[float]:
-    return [each / whole if whole else inf for each, whole in zip(size, total, strict=True)]
+    sizes = (*size, *[0] * (len(total) - len(size)))
+    return [each / whole if whole else inf for each, whole in zip(sizes, total, strict=False)]
 
 
 def _ratio(total: Resources, left: Resources, right: Resources, rates: PreemptionRates) -> float:
@@ -302,15 +306,11 @@ def _larger(total: Resources, left: Resources, right: Resources) -> Resources:
     return left if _compare(total, left, right) >= 0 else right
 
 
-def _at_most(left: Resources, right: Resources) -> Resources:
-    return Resources(min(left[0], right[0]), min(left[1], right[1]))
-
-
 def _rounded_down(size: Resources, ratio: float) -> Resources:
-    return Resources(int(size[0] * ratio), int(size[1] * ratio))
+    return Resources(*(int(part * ratio) for part in size))
 
 
 def _weighed(size: Resources, weight: Sequence[float], rates: PreemptionRates) -> Resources:
     if rates.memory_only:
         return Resources(int(size[0] * weight[0] + 0.5), 0)
-    return Resources(ceil(size[0] * weight[0]), ceil(size[1] * weight[1]))
+    return Resources(*(ceil(part * each) for part, each in zip(size, weight, strict=False)))

@@ -124,8 +124,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     is reserved, and no leaf has requests of several sizes.
     ``reserved``: application -> what is reserved for its requests, which is in the ``used`` of its queue and
     its ancestors. ``user_limits``: queue -> user -> the limit that the ResourceManager shows, where it is
-    lower than the queue's maximum and not its ``user_limit``. ``held_back``: the applications that are not
-    activated because of ``max-parallel-apps``.
+    lower than the queue's maximum and not its ``user_limit``. ``active_limits``: the same of every user,
+    NOTHING without pending requests of activated applications; read in mode ``guarantees`` only.
+    ``held_back``: the applications that are not activated because of ``max-parallel-apps``.
     ``smallest``: the smallest container, where limits of users are computed (:class:`UserLimits`).
     ``user_percents``: of these queues the percentages below 100 of ``minimum-user-limit-percent``; a user's
     limit follows what all users of the queue hold. Both only in a tree, of nodes without a label.
@@ -148,6 +149,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[ParentView, ...] = ()
     reserved: Mapping[str, Resources] = {}
     user_limits: Mapping[str, Mapping[str, Resources]] = {}
+    active_limits: Mapping[str, Mapping[str, Resources]] = {}
     held_back: tuple[str, ...] = ()
     smallest: Resources = NOTHING
     user_percents: Mapping[str, float] = {}

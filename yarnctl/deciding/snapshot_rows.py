@@ -77,7 +77,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
     ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node), and of
-    what is read, ``left_out``, ``aside``, ``reservations`` (by application), ``user_limits``,
+    what is read, ``left_out``, ``aside``, ``reservations`` (by application), both limits of users,
     ``held_back`` and ``user_percents``: all of them, if they differ. A flat tree has no ``parents``; they are
     sorted by path.
     ``labelled``: of the labels of which something differs; only these have ``nodes``.
@@ -99,6 +99,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     parents_gone: tuple[str, ...] = ()
     reservations: Mapping[str, Resources] | None = None
     user_limits: Mapping[str, Mapping[str, Resources]] | None = None
+    active_limits: Mapping[str, Mapping[str, Resources]] | None = None
     held_back: tuple[str, ...] | None = None
     smallest: Resources | None = None
     user_percents: Mapping[str, float] | None = None
@@ -152,6 +153,10 @@ class Columns:
         )
 
 
+def _by_name(limits: Mapping[str, Mapping[str, Resources]]) -> dict[str, dict[str, Resources]]:
+    return {queue: dict(sorted(limits[queue].items())) for queue in sorted(limits)}
+
+
 class Writer:
     """Makes changes: keeps the snapshot that was written last, by the identity of its views."""
 
@@ -172,6 +177,7 @@ class Writer:
         self._parents: dict[str, ParentView] = {}
         self._reservations: dict[str, Resources] = {}
         self._user_limits: dict[str, dict[str, Resources]] = {}
+        self._active_limits: dict[str, dict[str, Resources]] = {}
         self._held_back: tuple[str, ...] = ()
         self._user_percents: dict[str, float] = {}
         self._total = self._largest = self._smallest = NOT_READ
@@ -182,9 +188,7 @@ class Writer:
         queues, queues_gone, queue_order = self._queue_rows(snapshot)
         parents = {view.queue: view for view in snapshot.parents}
         reservations = {name: snapshot.reserved[name] for name in sorted(snapshot.reserved)}
-        user_limits = {
-            queue: dict(sorted(snapshot.user_limits[queue].items())) for queue in sorted(snapshot.user_limits)
-        }
+        user_limits, active_limits = _by_name(snapshot.user_limits), _by_name(snapshot.active_limits)
         user_percents = dict(sorted(snapshot.user_percents.items()))
         free: dict[str, Resources | None] = {
             node: size for node, size in snapshot.free_by_node.items() if self._free.get(node) != size
@@ -211,6 +215,7 @@ class Writer:
             parents_gone=tuple(name for name in self._parents if name not in parents),
             reservations=reservations if reservations != self._reservations else None,
             user_limits=user_limits if user_limits != self._user_limits else None,
+            active_limits=active_limits if active_limits != self._active_limits else None,
             held_back=snapshot.held_back if snapshot.held_back != self._held_back else None,
             smallest=snapshot.smallest if snapshot.smallest != self._smallest else None,
             user_percents=user_percents if user_percents != self._user_percents else None,
@@ -226,7 +231,8 @@ class Writer:
         self._nodes, self._is_shared = snapshot.nodes, snapshot.is_shared
         self._held_back = snapshot.held_back
         self._smallest, self._user_percents = snapshot.smallest, user_percents
-        self._parents, self._reservations, self._user_limits = parents, reservations, user_limits
+        self._parents, self._reservations = parents, reservations
+        self._user_limits, self._active_limits = user_limits, active_limits
         self._free, self._reserved = dict(snapshot.free_by_node), dict(snapshot.reserved_by_node)
         self._left_out, self._aside = left_out, dict(snapshot.aside)
         self._total, self._largest = snapshot.total, snapshot.largest_node
@@ -296,6 +302,7 @@ class Reader:
         self.parents: dict[str, ParentView] = {}
         self.reservations: Mapping[str, Resources] = {}
         self.user_limits: Mapping[str, Mapping[str, Resources]] = {}
+        self.active_limits: Mapping[str, Mapping[str, Resources]] = {}
         self.held_back: tuple[str, ...] = ()
         self.smallest = NOT_READ
         self.user_percents: Mapping[str, float] = {}
@@ -306,6 +313,30 @@ class Reader:
 
     def snapshot(self, change: SnapshotChange) -> Snapshot:
         """Apply a change; return the new snapshot."""
+        self._apply(change)
+        return Snapshot(
+            total=self.total,
+            largest_node=self.largest_node,
+            queues=tuple(self.queues.values()),
+            applications=tuple(self.applications.values()),
+            free_by_node=dict(self.free),
+            reserved_by_node=dict(self.reserved),
+            left_out=dict(self.left_out),
+            aside=dict(self.aside),
+            parents=tuple(self.parents.values()),
+            reserved=self.reservations,
+            user_limits=self.user_limits,
+            active_limits=self.active_limits,
+            held_back=self.held_back,
+            smallest=self.smallest,
+            user_percents=self.user_percents,
+            labelled=self._partitions(change),
+            nodes=self.nodes,
+            is_shared=self.is_shared,
+            resource_names=self.resource_names,
+        )
+
+    def _apply(self, change: SnapshotChange) -> None:
         self.total = change.total or self.total
         self.largest_node = change.largest_node or self.largest_node
         self.queues = _applied(
@@ -340,36 +371,14 @@ class Reader:
             self.parents = dict(sorted(rows.items()))
         if change.reservations is not None:
             self.reservations = change.reservations
-        if change.user_limits is not None:
-            self.user_limits = change.user_limits
-        if change.held_back is not None:
-            self.held_back = change.held_back
+        self.user_limits = self.user_limits if change.user_limits is None else change.user_limits
+        self.active_limits = self.active_limits if change.active_limits is None else change.active_limits
+        self.held_back = self.held_back if change.held_back is None else change.held_back
         self.smallest = change.smallest or self.smallest
-        if change.user_percents is not None:
-            self.user_percents = change.user_percents
+        self.user_percents = self.user_percents if change.user_percents is None else change.user_percents
         self.nodes = self.nodes if change.nodes is None else change.nodes
         self.is_shared = self.is_shared if change.is_shared is None else change.is_shared
         self.resource_names = change.resource_names or self.resource_names
-        return Snapshot(
-            total=self.total,
-            largest_node=self.largest_node,
-            queues=tuple(self.queues.values()),
-            applications=tuple(self.applications.values()),
-            free_by_node=dict(self.free),
-            reserved_by_node=dict(self.reserved),
-            left_out=dict(self.left_out),
-            aside=dict(self.aside),
-            parents=tuple(self.parents.values()),
-            reserved=self.reservations,
-            user_limits=self.user_limits,
-            held_back=self.held_back,
-            smallest=self.smallest,
-            user_percents=self.user_percents,
-            labelled=self._partitions(change),
-            nodes=self.nodes,
-            is_shared=self.is_shared,
-            resource_names=self.resource_names,
-        )
 
     def _partitions(self, change: SnapshotChange) -> dict[str, Snapshot]:
         for label in change.labels_gone:

@@ -7,6 +7,8 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.security.PrivilegedExceptionAction;
 import java.util.ArrayList;
@@ -53,6 +55,9 @@ import org.apache.hadoop.yarn.server.api.records.MasterKey;
 import org.apache.hadoop.yarn.server.api.records.NodeHealthStatus;
 import org.apache.hadoop.yarn.server.api.records.NodeStatus;
 import org.apache.hadoop.yarn.server.resourcemanager.ResourceManager;
+import org.apache.hadoop.yarn.server.resourcemanager.monitor.SchedulingMonitor;
+import org.apache.hadoop.yarn.server.resourcemanager.monitor.capacity.ProportionalCapacityPreemptionPolicy;
+import org.apache.hadoop.yarn.server.resourcemanager.monitor.capacity.TempQueuePerPartition;
 import org.apache.hadoop.yarn.server.resourcemanager.rmapp.RMApp;
 import org.apache.hadoop.yarn.server.resourcemanager.rmapp.RMAppState;
 import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttempt;
@@ -169,6 +174,7 @@ public final class SchedulerRig {
       case "beat" -> beat(command, answer);
       case "free" -> free(command, answer);
       case "reserved" -> reserved(answer);
+      case "preempt" -> preempt(answer);
       default -> throw new IllegalArgumentException("unknown command " + command);
     }
   }
@@ -374,6 +380,60 @@ public final class SchedulerRig {
             .put("vcores", container.getReservedResource().getVirtualCores())
             .put("priority", container.getReservedSchedulerKey().getPriority().getPriority());
       }
+    }
+  }
+
+  /**
+   * One round of the monitor's own policy; what it computed per queue, and the containers that it warned.
+   *
+   * The monitor's thread does not run a round meanwhile if its interval is set long enough.
+   */
+  private void preempt(ObjectNode answer) throws Exception {
+    CapacityScheduler scheduler = (CapacityScheduler) manager.getResourceScheduler();
+    SchedulingMonitor monitor = scheduler.getSchedulingMonitorManager().getAvailableSchedulingMonitor();
+    ProportionalCapacityPreemptionPolicy policy =
+        (ProportionalCapacityPreemptionPolicy) monitor.getSchedulingEditPolicy();
+    reserved(answer);
+    policy.editSchedule();
+    manager.settle();
+    Method computed = ProportionalCapacityPreemptionPolicy.class.getDeclaredMethod("getQueuePartitions");
+    computed.setAccessible(true);
+    ArrayNode queues = answer.withArray("queues");
+    for (Object partitions : ((Map<?, ?>) computed.invoke(policy)).values()) {
+      for (Object each : ((Map<?, ?>) partitions).values()) {
+        TempQueuePerPartition queue = (TempQueuePerPartition) each;
+        ObjectNode row = queues.addObject().put("queue", queue.getQueueName())
+            .put("label", (String) hidden(queue, "partition"))
+            .put("leaf", queue.getChildren().isEmpty())
+            .put("priority", (int) hidden(queue, "relativePriority"))
+            .put("untouchable", (boolean) hidden(queue, "preemptionDisabled"))
+            .put("ratio", queue.getAbsCapacity());
+        vector(row, "guaranteed", queue.getGuaranteed());
+        vector(row, "maximum", queue.getMax());
+        vector(row, "used", queue.getUsed());
+        vector(row, "reserved", queue.getReserved());
+        vector(row, "pending", queue.getPending());
+        vector(row, "unreserved", (Resource) hidden(queue, "pendingDeductReserved"));
+        vector(row, "ideal", queue.getIdealAssigned());
+        vector(row, "gives", queue.getActuallyToBePreempted());
+      }
+    }
+    answer.withArray("warned");
+    for (String application : masters.keySet()) {
+      allocate(application, new ArrayList<>(), new ArrayList<>(), answer);
+    }
+  }
+
+  private static Object hidden(TempQueuePerPartition queue, String name) throws Exception {
+    Field field = TempQueuePerPartition.class.getDeclaredField(name);
+    field.setAccessible(true);
+    return field.get(queue);
+  }
+
+  private static void vector(ObjectNode row, String name, Resource size) {
+    ArrayNode vector = row.withArray(name).add(size.getMemorySize()).add(size.getVirtualCores());
+    for (int index = 2; index < size.getResources().length; index++) {
+      vector.add(size.getResourceInformation(index).getValue());
     }
   }
 }

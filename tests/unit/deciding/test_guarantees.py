@@ -199,6 +199,9 @@ def test_the_tree_has_the_pending_requests_within_the_user_limits() -> None:
     assert res.unreserved == slots(6 + 1)
     assert [child.untouchable for child in root.children] == [False, True, False]
     assert root.used == slots(5)
+    active = {"root.res": {"u1": slots(4), "u2": slots(9)}}
+    limited = share_tree(msgspec.structs.replace(snapshot, active_limits=active), lambda queue: True)
+    assert limited.children[2].pending == slots(1 + 2), "YARN's own limit of u1 leaves 1 more"
 
 
 # --- what is chosen -------------------------------------------------------------------------------

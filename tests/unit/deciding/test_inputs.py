@@ -301,7 +301,8 @@ def test_a_tree_is_written_by_what_changes_and_a_flat_one_not_at_all() -> None:
     writer, again, reader = Writer(DEFAULT), Writer(DEFAULT), Reader()
     nested = tree({"res": 2}, reserved={"m": 2}, user_limits={"u": 1})
     busier = tree({"res": 2, "eng.lab": 1}, reserved={"m": 2}, user_limits={"u": 1})
-    flat = msgspec.structs.replace(busier, parents=(), reserved={}, user_limits={})
+    busier = msgspec.structs.replace(busier, active_limits={"root.res": {"u": slots(1)}})
+    flat = msgspec.structs.replace(busier, parents=(), reserved={}, user_limits={}, active_limits={})
     nested = msgspec.structs.replace(nested, held_back=("late",))
     for snapshot, parents, gone in (
         (nested, ["root", "root.eng"], []),
@@ -315,9 +316,12 @@ def test_a_tree_is_written_by_what_changes_and_a_flat_one_not_at_all() -> None:
         seen = reader.snapshot(read_again(change))
         assert (seen.parents, seen.reserved) == (snapshot.parents, snapshot.reserved)
         assert (seen.user_limits, seen.held_back) == (snapshot.user_limits, snapshot.held_back)
+        assert seen.active_limits == snapshot.active_limits
         assert again.change(seen) == change
     text = msgspec.json.encode(Writer(DEFAULT).change(flat))
-    assert not any(word in text for word in (b"parents", b"reservations", b"user_limits", b"held_back"))
+    assert not any(
+        word in text for word in (b"parents", b"reservations", b"user_limits", b"active_limits", b"held_back")
+    )
 
 
 def test_decisions_in_a_tree_are_fed_without_a_difference() -> None:

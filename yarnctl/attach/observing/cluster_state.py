@@ -37,6 +37,7 @@ from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import ENDED
 from yarnctl.hadoop.wire import views, yarn
+from yarnctl.hadoop.wire.active_limits import active_limits
 from yarnctl.units import NOTHING, Resources, fits, plus
 
 RESERVED = "RESERVED"
@@ -219,12 +220,17 @@ class ClusterObserver:
         if labels:
             self._read_labels(labels)
         known = bool(snapshot.parents) and self._connection.configuration is not None
+        limits: Mapping[str, Mapping[str, Resources]] = {}
+        if self._settings.mode == "guarantees":
+            least = least_in(self._connection.configuration or {})
+            limits = active_limits(root_queue, snapshot.queues, snapshot.total, least)
         found = msgspec.structs.replace(
             snapshot,
             node_count=len(nodes),
             smallest=self._smallest() if known else NOTHING,
             user_percents=views.user_percents(root_queue) if known else {},
             user_limits=views.user_limits(root_queue, snapshot.queues, self._connection.resource_names),
+            active_limits=limits,
             held_back=held_back,
             resource_names=self._connection.resource_names,
             labelled={
