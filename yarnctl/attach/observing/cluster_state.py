@@ -215,8 +215,7 @@ class ClusterObserver:
         applications = self._views(plain, why_not, held_back)
         snapshot = self._partition(root_queue, nodes, plain, applications, "")
         labels = sorted({node.partition for node in nodes if node.partition})
-        if labels:
-            self._read_labels(labels)
+        self._read_labels(labels)
         found = msgspec.structs.replace(
             snapshot,
             node_count=len(nodes),
@@ -296,7 +295,11 @@ class ClusterObserver:
         )
 
     def _read_labels(self, labels: Sequence[str]) -> None:
-        """Read whether new labels are exclusive, which never changes; unknown ones count as exclusive."""
+        """Read whether new labels are exclusive; unknown ones count as exclusive.
+
+        That never changes, but a label may be removed, and added anew with the other kind.
+        """
+        self._exclusive = {label: self._exclusive[label] for label in labels if label in self._exclusive}
         if all(label in self._exclusive for label in labels):
             return
         try:
