@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import Self
+from operator import itemgetter
+from typing import TYPE_CHECKING, Self
 
 
 class Resources(tuple[int, ...]):
@@ -35,15 +36,19 @@ class Resources(tuple[int, ...]):
         """Return the vector as it is made."""
         return f"Resources{tuple(self)}"
 
-    @property
-    def memory_mib(self) -> int:
-        """The first component."""
-        return self[0]
+    if TYPE_CHECKING:
 
-    @property
-    def vcores(self) -> int:
-        """The second component."""
-        return self[1]
+        @property
+        def memory_mib(self) -> int:
+            """The first component."""
+
+        @property
+        def vcores(self) -> int:
+            """The second component."""
+
+    else:  # read for each container: without a frame of Python, three times as fast
+        memory_mib = property(itemgetter(0), doc="The first component.")
+        vcores = property(itemgetter(1), doc="The second component.")
 
 
 _NEW = tuple.__new__

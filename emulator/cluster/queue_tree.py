@@ -266,15 +266,24 @@ class TreeScheduler(CapacityScheduler):
         assert leaf is not None
         demand = sorted(leaf.demand, key=queue.serving_key) if queue.fair else leaf.demand
         for app in demand:
-            if app.label != queue.label or self._over_user_limit(app):
+            if app.label != queue.label:
+                continue
+            if app not in self.kept and max(queue.headroom()) <= 0:
+                return None
+            if self._over_user_limit(app):
                 continue
             ask = app.asks[0]
             if not self.within_headroom(app):
                 queue.block()
                 return None
+            within = queue.has_room(ask.memory_mib, ask.vcores) and not queue.user_is_over(app)
             if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
-                return app, ask
-            if queue.has_room(ask.memory_mib, ask.vcores) and self._reserve(app, ask, node):
+                # What is within the limits only without a reservation takes the place of one that is alike.
+                kept = [each.reserved for each in self.kept.get(app, ())]
+                if within or not kept or any(each.ask is ask for each in kept):  # type: ignore[union-attr]
+                    return app, ask
+                continue
+            if within and self._reserve(app, ask, node):
                 return None
         return None
 
@@ -311,12 +320,8 @@ class TreeScheduler(CapacityScheduler):
 
     def _over_user_limit(self, app: Application) -> bool:
         """Return whether a user is over its limit; the application's own reservation does not count."""
-        queue = app.queue
-        if app.label:
-            return self.trees[app.label][queue.name].user_is_over(app)
-        assert isinstance(queue, SharedLeaf)
-        limit_mib = queue.user_mib
-        return limit_mib is not None and queue.held_mib(app.user) - self.kept_for(app).memory_mib > limit_mib
+        queue = self.trees[app.label][app.queue.name]
+        return queue.user_is_over(app, 0 if app.label else self.kept_for(app).memory_mib)
 
     def _reserve(self, app: Application, ask: Ask, node: Node) -> bool:
         if not super()._reserve(app, ask, node):

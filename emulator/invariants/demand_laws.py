@@ -69,8 +69,8 @@ def free_room_is_offered(watch: RunWatch) -> Stories:
         for app in queue.demand:
             ask = app.asks[0]
             over_user_limit = queue.user_mib is not None and queue.users.get(app.user, 0) > queue.user_mib
-            if tree is not None and app.label:
-                over_user_limit = tree.trees[app.label][queue.name].user_is_over(app)
+            if tree is not None:
+                over_user_limit = tree._over_user_limit(app)
             if tree is not None and not over_user_limit and not tree.within_headroom(app):
                 break
             if over_user_limit or (not app.label and _over_limits(queue, app, ask.memory_mib, ask.vcores)):

@@ -15,7 +15,7 @@ CREATED_MAX = 1000
 GENERAL = {
     "maximum-am-resource-percent": None,
     "resource-calculator": ("org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",),
-    "node-locality-delay": ("-1", "0"),
+    "node-locality-delay": ("-1", "0", "40"),
     "rack-locality-additional-delay": ("-1", "0"),
     "maximum-applications": ("10000",),
     "user-limit-factor": ("1", "1.0"),

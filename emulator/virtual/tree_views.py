@@ -13,17 +13,16 @@ from yarnctl.deciding.model import ParentView
 from yarnctl.units import NOTHING, Resources, plus
 
 
-def parent_views(scheduler: TreeScheduler) -> tuple[ParentView, ...]:
-    """Return every parent that has children, by path."""
+def parent_views(scheduler: TreeScheduler, label: str = "") -> tuple[ParentView, ...]:
+    """Return every parent that has children, by path, with what it has of the nodes of a label."""
     kept: dict[str, Resources] = {}
+    tree = scheduler.trees[label]
     for app in scheduler.kept:
-        for queue in scheduler.nodes[app.queue.name].chain:
+        if app.label != label:
+            continue
+        for queue in tree[app.queue.name].chain:
             kept[queue.name] = plus(kept.get(queue.name, NOTHING), scheduler.kept_for(app))
-    return tuple(
-        _view(queue, kept.get(name, NOTHING))
-        for name, queue in sorted(scheduler.nodes.items())
-        if queue.below
-    )
+    return tuple(_view(queue, kept.get(name, NOTHING)) for name, queue in sorted(tree.items()) if queue.below)
 
 
 def _view(queue: TreeQueue, kept_resources: Resources) -> ParentView:

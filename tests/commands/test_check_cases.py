@@ -13,7 +13,9 @@ import pytest
 from tests.commands.test_queue_cases import TICKS, Daemon, checked, queues, served
 from tests.unit.hadoop.replaying import Replay, Reply, routes
 from tests.unit.test_check import CONF, SCHEDULER, but, leaf, told
-from yarnctl.attach.check.preflight import CAPACITY, Facts
+from yarnctl.attach.check.next_steps import next_steps
+from yarnctl.attach.check.preflight import CAPACITY, Facts, with_every_leaf
+from yarnctl.attach.check.rules import check_results
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
@@ -300,7 +302,33 @@ def test_the_printed_run_command_runs_as_it_is(
         assert exit_status_of(PROGRAM, [verb, *words, *more]) == 0
     assert program == "yarnctl"
     assert f"--rm {url} {options} --in-flight-least 4" in line
-    assert line.endswith(" --eviction mix --may-lose 2%") is ("--mode" not in options)
+    assert line.endswith(" --eviction mix --may-lose 2%") is ("deadlines" not in options)
+
+
+def test_the_printed_run_command_keeps_the_options_of_the_check(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "budgets.toml").write_text('[queue.team1]\nleave_alone = false\nmay_lose = "5%"\n')
+    given = ["--user", "yc", "--requests", "/yc/requests", "--budgets", str(tmp_path / "budgets.toml")]
+    with served("c10") as url:
+        more = [*queues("etl", "team1"), "--yarn-preemption", "beside", *given]
+        exit_status_of(PROGRAM, ["check", "--rm", url, "--name-node", url, *more])
+    [line] = [line for line in capfd.readouterr().out.splitlines() if line.startswith("run ")]
+    assert line.endswith(f" --yarn-preemption beside {' '.join(given)}")
+
+
+def test_a_stopped_queue_is_not_started_where_no_option_names_it() -> None:
+    """With guarantees ``check`` shows its state; nothing to apply starts it."""
+    shares = tree(child("a", 60), child("b", 40, state="STOPPED"), mode="guarantees", preempting_queues=())
+    facts = with_every_leaf(msgspec.structs.replace(shares, preemptable_queues=()))
+    results = check_results(facts)
+    assert (results["queues"].severity, results["queues"].observed) == (
+        "ok",
+        "root.a 60 %, root.b 40 % (STOPPED)",
+    )
+    steps = next_steps(facts, results.values())
+    assert steps is not None
+    assert "state" not in steps.apply
 
 
 def test_fixes_are_applied_by_one_command_where_the_store_can_be_changed(

@@ -29,7 +29,8 @@ SETTINGS = {
     "yarn.scheduler.capacity.resource-calculator": "org.apache.hadoop.yarn.util.resource"
     ".DominantResourceCalculator",
     "yarn.scheduler.capacity.node-locality-delay": "-1",
-    "yarn.scheduler.capacity.maximum-am-resource-percent": "1.0",
+    # a queue with a guarantee below one vcore still activates one application only
+    "yarn.scheduler.capacity.maximum-am-resource-percent": "1000",
     "yarn.cluster.max-application-priority": "10",
     "yarn.acl.enable": "false",
     "yarn.resourcemanager.hostname": "127.0.0.1",
@@ -122,6 +123,10 @@ class SchedulerRig:
         """Let an application request ``count`` containers in all at a priority that it has not used."""
         row = {"priority": priority, "memory_mib": size.memory_mib, "vcores": size.vcores, "count": count}
         self.call("request", application=application, requests=[row])
+
+    def is_active(self, application: str) -> bool:
+        """Return whether the limits of masters let the scheduler serve an application."""
+        return bool(self.call("active", application=application)["active"])
 
     def beat(self, nodes: Sequence[str]) -> list[dict[str, Any]]:
         """Send a heartbeat of each node in turn; return the containers that were granted."""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.live.one_kill import files_entered
 
-MOST_FILES = 70
+MOST_FILES = 76
 """55; the rows of a snapshot in a run whose last look was told as a difference; three for queues by name (the
 rule, what names stand for on this cluster, its use at the start), two for the guard around what applications
 answer, one for what executors that left long ago get back without the mix; one reader of settings for all

@@ -5,6 +5,8 @@ controller decides on the snapshot, the chosen containers end, their tasks reque
 nodes have heartbeats until nothing changes. What the orders brought is the difference to the same state
 without orders.
 
+In part of the states, if so wanted, half of the nodes have a label.
+
 * An order is *in vain* if its requester received fewer containers than its orders were to serve.
 * A state is *missed* if yarnctl orders nothing, and the end of one container that it may take would have
   served production. Victims are tried in copies of the state, at most ``TRIED_MAX``.
@@ -19,17 +21,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.cluster.entities import AM, Application, Ask, Container, NodeReservation, ParentConfig
+from emulator.cluster.entities import AM, Application, Ask, Container, Node, NodeReservation, ParentConfig
 from emulator.cluster.entities import TreeLeafConfig as Leaf
 from emulator.cluster.queues.tree_queue import SharedLeaf
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id
+from emulator.virtual.tree_views import parent_views
 from tests.property.tree_grants import FINE, NODE_SLOTS, ORDERS, WHOLE, RandomCluster
+from tests.unit.scheduler_files import pair
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.forecast import over_guarantee
 from yarnctl.deciding.model import ApplicationView, Observation, QueueView, Snapshot, Suspend, TaskView
 from yarnctl.deciding.records import Refusal
 from yarnctl.deciding.settings import DEFAULT, Settings
-from yarnctl.units import NOTHING, Resources, at_least, minus, times
+from yarnctl.units import NOTHING, Resources, at_least, minus, plus, times
 
 RANKS_PER_PRIORITY = 1 << 32
 NOW_MS = 1000
@@ -37,13 +41,14 @@ TRIED_MAX = 12
 TOLERANCE_PPM = round(DEFAULT.utilisation_tolerance_ratio * 1_000_000)
 RETURNING = {5: 1, 10: 2, 20: 3}
 """Request priority -> that of a task that returns, where these are served first."""
+LABEL = "x"
 CAPACITIES = ("percentage", "weight", "absolute")
 
 
 class ActedCluster(RandomCluster):
     """A cluster whose leaves are production, research or neither; masters are containers of one slot."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, labelled: bool = False) -> None:
         draw = random.Random(f"features of {seed}")
         self.guarantees = draw.random() < 0.25
         self.capacities = draw.choice(CAPACITIES)
@@ -54,6 +59,7 @@ class ActedCluster(RandomCluster):
         self.am_ratio = draw.choice((1.0, 1.0, 0.3))
         self.settled = draw.random() < 0.75
         self.nodes_expected = draw.randint(2, 6)
+        self.labelled, self.is_shared = labelled and draw.random() < 0.7, draw.random() < 0.5
         self.wanted: dict[int, list[tuple[Ask, int]]] = {}
         self.starting: list[Application] = []
         self.preempting: tuple[str, ...] = ()
@@ -104,7 +110,7 @@ class ActedCluster(RandomCluster):
                     name=name, capacity_ratio=least, maximum_ratio=most, priority=priority,
                     fair=chance.random() < 0.2, user_limit_factor=factor, am_ratio=self.am_ratio,
                     user_percent=chance.choice((100, 50, 25)) if self.limits_users else 100,
-                    absolute=absolute, absolute_maximum=most_resources,
+                    absolute=absolute, absolute_maximum=most_resources, labels={LABEL: (least, most)},
                 )
             )  # fmt: skip
             return
@@ -112,7 +118,7 @@ class ActedCluster(RandomCluster):
             ParentConfig(
                 name=name, capacity_ratio=least, maximum_ratio=most, priority=priority,
                 order=chance.choice(ORDERS),  # type: ignore[arg-type]
-                absolute=absolute, absolute_maximum=most_resources,
+                absolute=absolute, absolute_maximum=most_resources, labels={LABEL: (least, most)},
             )
         )  # fmt: skip
         parts = [chance.randint(1, 6) for _ in range(chance.randint(2, 4))]
@@ -121,6 +127,13 @@ class ActedCluster(RandomCluster):
             unlimited = self.capacities == "weight" or chance.random() < 0.6
             limit = most if unlimited else share + (most - share) * chance.random()
             self._add_queue(f"{name}.{letter}" if name else letter, share, limit, depth + 1)
+
+    def add_node(self, node: Node) -> None:
+        """Add a node; those with an odd number have the label, if the cluster has one."""
+        if self.labelled and not self.rm.nodes:
+            self.scheduler.set_labels({LABEL: not self.is_shared})
+        node.label = LABEL if self.labelled and node.index % 2 else ""
+        super().add_node(node)
 
     def submit(self) -> None:
         """Submit an application: of production once the cluster has been filled."""
@@ -136,13 +149,15 @@ class ActedCluster(RandomCluster):
         self.wanted[number] = self._requests()
         if queue.name in self.preempting and not self.serves_production and chance.random() < 0.7:
             self.wanted[number] = []  # a master alone, for now
+        if self.labelled and chance.random() < 0.3:
+            app.label = LABEL
         if self.prioritised:
             app.set_priority(chance.randint(0, 2))
         self.rm.submit(app, self.slot)
 
     def _requests(self) -> list[tuple[Ask, int]]:
         return [
-            (Ask(priority, *self._size(), off_switch=True), self.chance.randint(1, 12))
+            (Ask(priority, *pair(self._size()), off_switch=True), self.chance.randint(1, 12))
             for priority in self.chance.sample((5, 10, 20), self.chance.randint(1, 2))
         ]
 
@@ -210,6 +225,9 @@ class ActedCluster(RandomCluster):
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot as it is read from a ResourceManager: a flat tree has no parents."""
+        if self.labelled:
+            parts = {label: self._part(label) for label in ("", LABEL)}
+            return msgspec.structs.replace(parts[""], labelled={LABEL: parts[LABEL]})
         seen = super().snapshot()
         root = seen.parents[0]
         sizes: dict[str, set[Resources]] = {}
@@ -226,8 +244,52 @@ class ActedCluster(RandomCluster):
             user_limits=self._user_limits(seen),
         )
 
-    def _queue(self, name: str) -> QueueView:
+    def _part(self, label: str) -> Snapshot:
+        """Return the partition of a label, as ``attach.observing`` reads it."""
+        scheduler, seen = self.scheduler, super().snapshot()
+        nodes = [node for node in self.rm.nodes if node.label == label]
+        names = {node.name for node in nodes}
+        held: dict[str, Resources] = {}
+        for each in scheduler.live.values():
+            if each.node.label == label:
+                name = application_id(each.app)
+                held[name] = plus(held.get(name, NOTHING), Resources(each.memory_mib, each.vcores))
+        labels = {application_id(app): app.label for app in self.rm.applications.values()}
+        views = []
+        for view in seen.applications:
+            used = held.get(view.application, NOTHING)
+            requests = view.requests if labels[view.application] == label else ()
+            if not label or requests or used != NOTHING:
+                changed = msgspec.structs.replace(view, used=used, requests=requests)
+                views.append(changed if used != NOTHING else msgspec.structs.replace(changed, containers=0))
+        return msgspec.structs.replace(
+            seen,
+            total=scheduler.totals[label] if label else self.rm.total,
+            queues=tuple(self._queue(leaf.name, label) for leaf in self.leaves),
+            applications=tuple(views),
+            free_by_node={
+                node: size for node, size in seen.free_by_node.items() if node in names and size != NOTHING
+            },
+            reserved_by_node={node: app for node, app in seen.reserved_by_node.items() if node in names},
+            reserved={app: size for app, size in seen.reserved.items() if labels[app] == label},
+            parents=parent_views(scheduler, label),
+            user_limits={} if label else self._user_limits(seen),
+            nodes=tuple(sorted(names)) if label else (),
+            is_shared=bool(label) and self.is_shared,
+        )
+
+    def _queue(self, name: str, label: str = "") -> QueueView:
         leaf, view = self.scheduler.queues[name], super()._queue(name)
+        if label:
+            queue = self.scheduler.trees[label][name]
+            limit_mib = queue.user_limit_mib
+            return msgspec.structs.replace(
+                view,
+                guaranteed=queue.guaranteed,
+                maximum=queue.maximum,
+                used=Resources(queue.used_mib, queue.used_vcores),
+                user_limit=None if limit_mib is None else Resources(limit_mib, queue.maximum.vcores),
+            )
         factor = leaf.config.user_limit_factor
         limit = None if factor is None else times_ratio(view.guaranteed, factor, view.maximum)
         return msgspec.structs.replace(view, user_limit=limit)
@@ -343,9 +405,9 @@ def decide(cluster: ActedCluster) -> tuple[list[Ordered], dict[str, str]]:
     return orders, refused
 
 
-def act(seed: int) -> Acted:
+def act(seed: int, *, labelled: bool = False) -> Acted:
     """Build the state of a seed, let yarnctl decide, carry the decision out and judge it."""
-    cluster = ActedCluster(seed)
+    cluster = ActedCluster(seed, labelled=labelled)
     orders, refused = decide(cluster)
     features = _features(cluster)
     waiting = [app for app in cluster.rm.applications.values() if app.asks and _may_get(cluster, app)]
@@ -368,6 +430,7 @@ def _features(cluster: ActedCluster) -> tuple[str, ...]:
         "users": cluster.limits_users,
         "sizes": cluster.size_max > 1,
         "skewed": cluster.skewed,
+        "labels": cluster.labelled,
         "flat": not cluster.snapshot().parents,
     }
     return (cluster.capacities, *(name for name, holds in parts.items() if holds))
@@ -379,7 +442,7 @@ def _may_get(cluster: ActedCluster, app: Application) -> bool:
         return False
     if not cluster.guarantees:
         return app.queue.name in cluster.preempting
-    queue = cluster.scheduler.nodes[app.queue.name]
+    queue = cluster.scheduler.trees[app.label][app.queue.name]
     return queue.ratio() < 1
 
 
@@ -388,7 +451,7 @@ def _may_give(cluster: ActedCluster, container: Container) -> bool:
     name = container.app.queue.name
     if not cluster.guarantees and name not in cluster.preemptable:
         return False
-    view = cluster._queue(name)
+    view = cluster._queue(name, container.node.label)
     left = minus(view.used, Resources(container.memory_mib, container.vcores))
     stays = left[0] >= view.guaranteed[0] or left[1] >= view.guaranteed[1]
     return stays and over_guarantee(view, view.used, TOLERANCE_PPM)
@@ -397,14 +460,14 @@ def _may_give(cluster: ActedCluster, container: Container) -> bool:
 def _below(cluster: ActedCluster, orders: list[Ordered]) -> int:
     """Count the orders that leave a queue with less than its guarantee."""
     running = {container_id(each): each for each in cluster.scheduler.live.values()}
-    used = {leaf.name: cluster._queue(leaf.name).used for leaf in cluster.leaves}
+    used: dict[tuple[str, str], Resources] = {}
     found = 0
     for order in orders:
         container = running[order.container]
-        name = container.app.queue.name
-        used[name] = minus(used[name], Resources(container.memory_mib, container.vcores))
-        guaranteed = cluster._queue(name).guaranteed
-        found += used[name][0] < guaranteed[0] and used[name][1] < guaranteed[1]
+        key = container.app.queue.name, container.node.label
+        view = cluster._queue(*key)
+        used[key] = minus(used.get(key, view.used), Resources(container.memory_mib, container.vcores))
+        found += used[key][0] < view.guaranteed[0] and used[key][1] < view.guaranteed[1]
     return found
 
 
@@ -416,7 +479,8 @@ def _carried_out(cluster: ActedCluster, orders: list[Ordered]) -> list[Vain]:
     for order in orders:
         cluster.end(running[order.container])
     granted = cluster.beat()
-    cluster.check_sums()
+    if not cluster.labelled:
+        cluster.check_sums()
     gained = Counter(application_id(each.app) for each in granted)
     gained.subtract(without)
     short = {

@@ -53,10 +53,14 @@ class RandomCluster:
         assert isinstance(scheduler, TreeScheduler)
         self.scheduler: TreeScheduler = scheduler
         for index in range(self.chance.randint(2, 6)):
-            self.rm.register_node(Node(index, *pair(times(self.slot, NODE_SLOTS)), phase_ms=index))
+            self.add_node(Node(index, *pair(times(self.slot, NODE_SLOTS)), phase_ms=index))
         for _ in range(self.chance.randint(3, 12)):
             self.submit()
         self.serve()
+
+    def add_node(self, node: Node) -> None:
+        """Add a node to the cluster."""
+        self.rm.register_node(node)
 
     def wake(self, app: Application) -> None:
         """Nobody reads the mail."""

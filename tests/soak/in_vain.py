@@ -65,10 +65,11 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak in-vain", description=__doc__)
     parser.add_argument("states", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--labels", action="store_true", help="most clusters have a node label")
     options = parser.parse_args(arguments)
     counts = Counter[str]()
     for seed in range(options.seed, options.seed + options.states):
-        for line in counted(counts, act(seed)):
+        for line in counted(counts, act(seed, labelled=options.labels)):
             print(line, flush=True)
         if counts["states"] % 1000 == 0:
             print(

@@ -274,8 +274,10 @@ def _allocated(picture: Picture) -> int:
 def is_up(stage: Stage) -> bool:
     """Return whether the daemon answers, and acts if it is to."""
     try:
-        loop = stage.get("snapshot")["loop"]
+        loop = stage.get("snapshot").get("loop")
     except OSError:
+        return False
+    if loop is None:  # an error: it has no view yet
         return False
     return loop["loop_state"] == "running" or (stage.scenario.settings.blocked and loop["ticks"] > 0)
 
@@ -385,10 +387,14 @@ class Judged(NamedTuple):
     lies: list[str]
 
 
+SETTLING = 3
+"""Looks before the first one that counts what queues hold: the number of nodes has to be stable."""
+
+
 def judged(found: Evidence, answers: Sequence[Answer] | None = None) -> Judged:
     """Judge all answers: one reason for each that waits, and a true one."""
     reasons, problems = Counter[str](), list[str]()
-    first_ms = found.looks[0] if found.looks else 0
+    first_ms = found.looks[: SETTLING + 1][-1] if found.looks else 0
     began = next((each for each in found.pictures if each.at_ms >= first_ms), found.pictures[0])
     held = {name: leaf.held_mib_ms for name, leaf in began.queues.items()}
     for answer in found.answers if answers is None else answers:

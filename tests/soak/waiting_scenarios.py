@@ -205,13 +205,14 @@ def resume(stage: Stage) -> object:
 def disk_full(stage: Stage) -> None:
     """Let the daemon's files grow no more: its journal is the largest."""
     size = (stage.folder / "state/journal.jsonl").stat().st_size
+    stage.wire.flags.add("disk-full")
     resource.prlimit(stage.processes[-1].pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
 def disk_freed(stage: Stage) -> None:
     """Wait until the daemon has ended, and start it again."""
     assert stage.processes[-1].wait(60) == 2
-    stage.wire.flags.add("back")
+    stage.wire.flags.symmetric_difference_update({"disk-full", "back"})
     stage.run_daemon()
     until(lambda: is_up(stage), "the daemon has started again")
 

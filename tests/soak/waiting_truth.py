@@ -397,6 +397,7 @@ def _not_acting(claim: Claim, picture: Picture) -> str:
         "cluster-fault": "down",
         "cluster-unseen": "down",
         "hdfs-unwritable": "store-down",
+        "loop-failed": "disk-full",
     }
     if code in wanted:
         return (
@@ -608,8 +609,7 @@ def _cause(claim: Claim, picture: Picture, row: Item) -> str:
             young = any(each.kind == "am" and each.age_ms < 60 * SOON_MS for each in victim.tasks)
             return "" if not victim.registered or young else "it answers"
         case "job-budget":
-            sent = sum(o.victim == victim.id and o.container not in picture.gone for o in picture.orders)
-            return "" if sent >= 1 else "no order is open"
+            return "" if _sent(claim.pictures, victim.id)[1] else "no order is open"
         case (
             "too-small"
             | "executor-stays"

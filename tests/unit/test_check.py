@@ -381,6 +381,26 @@ def test_a_queue_that_stands_lowered_is_named_with_the_command_that_mends_it() -
     )
 
 
+@pytest.mark.parametrize(
+    ("names", "left_alone", "severity", "shown"),
+    [
+        (("research",), (), "ok", "the budgets file names research"),
+        (("root.research",), (), "ok", "root.research"),
+        ((), (), "ok", "no queue"),
+        (("production",), (), "fail", "production"),
+        (("reserch",), (), "fail", "reserch"),
+        (("research", "root.research"), (), "fail", "root.research"),
+        (("research",), ("research",), "fail", "research"),
+    ],
+)
+def test_budgets_file_names_preemptable_leaf_queues(
+    names: tuple[str, ...], left_alone: tuple[str, ...], severity: str, shown: str
+) -> None:
+    found = RULES["budgets"](but(budget_queues=names, queues_left_alone=left_alone))
+    assert found.severity == severity
+    assert shown in found.observed
+
+
 def test_own_preemption_fails_only_for_victims_that_it_may_touch() -> None:
     on = {**CONF, "yarn.resourcemanager.scheduler.monitor.enable": "true"}
     assert RULES["own-preemption"](but(configuration=on)).severity == "ok"

@@ -133,6 +133,9 @@ def test_span_for_people(span_ms: int, shown: str) -> None:
          "queue name a is ambiguous, it matches 2 leaf queues: root.x.a, root.y.a; give the full path"),
         (ParentQueue("a", ("root.a.b",), 1),
          "queue a is a parent queue; name one of its 1 leaf queues: root.a.b"),
+        (ParentQueue("a", (), 0),
+         "queue a is a parent queue; it has no leaf queue now: name one when it has,"
+         " or use --mode guarantees"),
         (AttemptOver("FAILED"), "the attempt no longer runs (FAILED)"),
         (AttemptOver(), "the attempt no longer runs"),
         (NoStreamingReducer(is_streaming=True, key="k"),

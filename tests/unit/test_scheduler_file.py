@@ -120,7 +120,7 @@ def test_absolute_resources_are_read(tmp_path):
 
 def test_hadoops_defaults_and_keys_that_grant_nothing_are_accepted(tmp_path):
     more = {
-        "maximum-applications": "10000", "node-locality-delay": "-1", "queue-mappings": "",
+        "maximum-applications": "10000", "node-locality-delay": "40", "queue-mappings": "",
         "resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
         "root.capacity": "100", "root.acl_submit_applications": " ", "root.res.acl_administer_queue": "ann",
         "root.res.disable_preemption": "true", "root.accessible-node-labels": "*",
@@ -164,7 +164,7 @@ def test_hadoops_defaults_and_keys_that_grant_nothing_are_accepted(tmp_path):
         ({**ABSOLUTE, "root.eng.capacity": "[memory=8g,vcores=4]"}, "use [memory=MIB,vcores=N]"),
         ({"root.capacity": "90"}, "is not 100"),
         ({"root.queues": "eng,mkt,res,res"}, "is named twice"),
-        ({"node-locality-delay": "40"}, "'40' is not modelled by the emulator; use -1 or 0"),
+        ({"node-locality-delay": "7"}, "'7' is not modelled by the emulator; use -1 or 0 or 40"),
         ({"resource-calculator": "org.apache.hadoop.yarn.util.resource.Other"}, "use org"),
         ({"schedule-asynchronously.enable": "true"}, "use false"),
         ({"something.new": "1"}, "something.new: is not modelled"),

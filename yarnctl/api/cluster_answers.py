@@ -129,8 +129,8 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
       application master still starts. ``left_out``: why more requests are not counted (null: all are).
     * ``expected``: requests that its open orders will serve; ``would_order``: those that an observing daemon
       would order containers for (it sends no order). ``suspending``: open orders against it.
-    * ``why_not`` and ``reason``: why its tasks cannot be suspended (then ``runner`` is false). ``left_alone``
-      names single reduces that cannot be suspended now, with the task runner's message;
+    * ``why_not`` and ``reason``: why its tasks cannot be suspended now (then ``runner`` is false).
+      ``left_alone`` names single reduces that cannot be suspended now, with the task runner's message;
       ``left_alone_reasons`` has the codes.
     * ``name``: the job's name. ``rank``: its position in its queue; the lowest is served first.
     * ``suspended``: reduces that are suspended and have not resumed. ``master_only_ms``: for how long it has

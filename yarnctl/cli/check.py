@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -17,6 +17,8 @@ import click
 
 from yarnctl.cli.asking import plain
 from yarnctl.cli.cluster import (
+    DEFAULT_REQUESTS,
+    DEFAULT_STORE,
     ClusterOptions,
     FolderOptions,
     QueueOptions,
@@ -111,8 +113,22 @@ def command(
         daemons = [word for url in address.resource_managers for word in ("--rm", url)]
         if address.authentication == "basic":  # The addresses in /conf are behind the gateway
             daemons += [word for url in address.name_nodes for word in ("--name-node", url)]
-        steps = msgspec.structs.replace(steps, run=("yarnctl", "run", *daemons, *steps.run))
+        more = _given(cluster.user, folders, budgets)
+        steps = msgspec.structs.replace(steps, run=("yarnctl", "run", *daemons, *steps.run, *more))
     return _print(findings_of(results), output, steps)
+
+
+def _given(user: str | None, folders: FolderOptions, budgets: Path | None) -> Iterator[str]:
+    """Yield the options of this command line that the daemon needs as well."""
+    options = {
+        "--user": user,
+        "--requests": folders.requests if folders.requests != DEFAULT_REQUESTS else None,
+        "--store": folders.store if folders.store != DEFAULT_STORE else None,
+        "--budgets": None if budgets is None else str(budgets),
+    }
+    for option, value in options.items():
+        if value:
+            yield from (option, value)
 
 
 def _fallback_root(folder: str | None) -> str:

@@ -274,12 +274,11 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         if not attachment.enforce:
             _list_changes(plan, () if rebuilt is None else rebuilt.changes)
         loop, journal = make_loop(plan, state, port, rebuilt, first_asks, names)
-        stack.callback(journal.file.close)
+        stack.push(journal)
         if serve is not None:
             stack.callback(serve(loop, state))
         _stop_on_signals(loop, stack)
         loop.run(plan.ticks)
-        journal.close()
 
 
 def _first_asks(plan: Plan, names: QueueNames, stack: ExitStack) -> FirstAsks:

@@ -90,18 +90,15 @@ class FreeCapacity:
         self._marks[size] = mark
         return mark < len(self._nodes)
 
-    @property
-    def is_partly_free(self) -> bool:
-        """Return whether a node has some of every resource: only such a node is reserved."""
+    def first_partly_free(self, size: Resources) -> str | None:
+        """Return the first node with some of every resource in ``size``: only such a one is reserved."""
         while self._hold_mark < len(self._nodes) and min(self.free[self._nodes[self._hold_mark]]) <= 0:
             self._hold_mark += 1
-        return self._hold_mark < len(self._nodes)
-
-    def hold_first(self) -> str:
-        """Take the node that :attr:`is_partly_free` found out of the free capacity; return its name."""
-        node = self._nodes[self._hold_mark]
-        self.hold(node)
-        return node
+        for node in self._nodes[self._hold_mark :]:
+            free = self.free[node]
+            if all(part == 0 or have > 0 for part, have in zip_longest(size, free, fillvalue=0)):
+                return node
+        return None
 
     def hold(self, node: str) -> None:
         """Take a node out of the free capacity."""
@@ -111,7 +108,8 @@ class FreeCapacity:
 class QueueModel:
     """One queue during the simulation.
 
-    ``leaving_mib``: application -> memory of its containers that will be free.
+    ``leaving_mib``: application -> memory of its containers that will be free. ``shared``: the limit of each
+    user follows what all of them hold (``Snapshot.user_percents``).
 
     ``applications`` are those of all queues, ``pending`` its own activated ones with requests; they are put
     in serving order only when :meth:`waiting` is called, for most queues never.
@@ -136,11 +134,13 @@ class QueueModel:
         view: QueueView,
         applications: Sequence[ApplicationView] = (),
         user_limits: Mapping[str, Resources] = _NO_LIMITS,
+        *,
+        shared: bool = False,
     ) -> None:
         self.view = view
         self.used = view.used
         self.user_limits = user_limits
-        self.limited = view.user_limit is not None or bool(user_limits)
+        self.limited = shared or view.user_limit is not None or bool(user_limits)
         self._applications = applications
         self._largest: Resources | None = None
         self.user_used: dict[str, Resources] = {}
@@ -269,7 +269,12 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) 
     """
     limits = snapshot.user_limits
     queues = {
-        view.queue: QueueModel(view, snapshot.applications, limits.get(view.queue, _NO_LIMITS))
+        view.queue: QueueModel(
+            view,
+            snapshot.applications,
+            limits.get(view.queue, _NO_LIMITS),
+            shared=view.queue in snapshot.user_percents,
+        )
         for view in snapshot.queues
     }
     limited = any(queue.limited for queue in queues.values())

@@ -126,6 +126,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     its ancestors. ``user_limits``: queue -> user -> the limit that the ResourceManager shows, where it is
     lower than the queue's maximum and not its ``user_limit``. ``held_back``: the applications that are not
     activated because of ``max-parallel-apps``.
+    ``smallest``: the smallest container, where limits of users are computed (:class:`UserLimits`).
+    ``user_percents``: of these queues the percentages below 100 of ``minimum-user-limit-percent``; a user's
+    limit follows what all users of the queue hold. Both only in a tree, of nodes without a label.
 
     ``labelled``: label -> the same of its nodes, with the applications that use or request some;
     ``left_out``, ``aside`` and ``held_back`` are not repeated there. Only these have ``nodes``, their live
@@ -146,6 +149,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     reserved: Mapping[str, Resources] = {}
     user_limits: Mapping[str, Mapping[str, Resources]] = {}
     held_back: tuple[str, ...] = ()
+    smallest: Resources = NOTHING
+    user_percents: Mapping[str, float] = {}
     labelled: Mapping[str, Snapshot] = {}
     nodes: tuple[str, ...] = ()
     is_shared: bool = False

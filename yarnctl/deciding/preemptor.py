@@ -283,10 +283,7 @@ def _modelled_demand(
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
         for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
     ]
-    gives = None if shares is None else shares.limits
-    if settings.mode == "queues" and wishes and len(victims) > 1:  # the forecast may have taken from another
-        used = {view.queue: view.used for view in snapshot.queues if view.queue in victims}
-        gives = GivenLimits(snapshot, used, coming)
+    gives = _limits(snapshot, coming, victims, settings) if shares is None else shares.limits
     return ClusterDemand(tuple(wishes), tuple(refused), left, victims, sum(placed.values()), gives)
 
 
@@ -311,6 +308,16 @@ def _place_on_shared(
     placed.update((name, placed.get(name, 0) + count) for name, count in more.items())
     if tree is not None:
         tree.close_idle()
+
+
+def _limits(
+    snapshot: Snapshot, coming: Sequence[Order], victims: Sequence[str], settings: Settings
+) -> GivenLimits | None:
+    """Return limits under which each queue keeps its guarantee: the forecast may have taken from another."""
+    if settings.mode != "queues" or len(victims) < 2:
+        return None
+    used = {view.queue: view.used for view in snapshot.queues if view.queue in victims}
+    return GivenLimits(snapshot, used, coming)
 
 
 def _preemptable_queues(queues: Mapping[str, QueueModel], settings: Settings) -> tuple[str, ...]:

@@ -77,8 +77,9 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
     ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node), and of
-    what is read, ``left_out``, ``aside``, ``reservations`` (by application), ``user_limits`` and
-    ``held_back``: all of them, if they differ. A flat tree has no ``parents``; they are sorted by path.
+    what is read, ``left_out``, ``aside``, ``reservations`` (by application), ``user_limits``,
+    ``held_back`` and ``user_percents``: all of them, if they differ. A flat tree has no ``parents``; they are
+    sorted by path.
     ``labelled``: of the labels of which something differs; only these have ``nodes``.
     """
 
@@ -99,6 +100,8 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     reservations: Mapping[str, Resources] | None = None
     user_limits: Mapping[str, Mapping[str, Resources]] | None = None
     held_back: tuple[str, ...] | None = None
+    smallest: Resources | None = None
+    user_percents: Mapping[str, float] | None = None
     labelled: Mapping[str, SnapshotChange] = {}
     labels_gone: tuple[str, ...] = ()
     nodes: tuple[str, ...] | None = None
@@ -121,7 +124,8 @@ class Columns:
 
     def rows(self, snapshot: Snapshot) -> Iterable[ApplicationView]:
         """Yield the applications that are read."""
-        limited = bool(snapshot.user_limits) or any(view.user_limit is not None for view in snapshot.queues)
+        limited = bool(snapshot.user_limits or snapshot.user_percents)
+        limited = limited or any(view.user_limit is not None for view in snapshot.queues)
         if not self._by_name or limited:
             return snapshot.applications
         return [view for view in snapshot.applications if view.requests or view.queue in self._named]
@@ -169,7 +173,8 @@ class Writer:
         self._reservations: dict[str, Resources] = {}
         self._user_limits: dict[str, dict[str, Resources]] = {}
         self._held_back: tuple[str, ...] = ()
-        self._total = self._largest = NOT_READ
+        self._user_percents: dict[str, float] = {}
+        self._total = self._largest = self._smallest = NOT_READ
 
     def change(self, snapshot: Snapshot) -> SnapshotChange:
         """Return how ``snapshot`` differs from what was written last; from now on that is ``snapshot``."""
@@ -180,6 +185,7 @@ class Writer:
         user_limits = {
             queue: dict(sorted(snapshot.user_limits[queue].items())) for queue in sorted(snapshot.user_limits)
         }
+        user_percents = dict(sorted(snapshot.user_percents.items()))
         free: dict[str, Resources | None] = {
             node: size for node, size in snapshot.free_by_node.items() if self._free.get(node) != size
         }
@@ -206,6 +212,8 @@ class Writer:
             reservations=reservations if reservations != self._reservations else None,
             user_limits=user_limits if user_limits != self._user_limits else None,
             held_back=snapshot.held_back if snapshot.held_back != self._held_back else None,
+            smallest=snapshot.smallest if snapshot.smallest != self._smallest else None,
+            user_percents=user_percents if user_percents != self._user_percents else None,
             labelled=self._changed_labels(snapshot),
             labels_gone=tuple(sorted(self._labelled.keys() - snapshot.labelled.keys())),
             nodes=snapshot.nodes if snapshot.nodes != self._nodes else None,
@@ -217,6 +225,7 @@ class Writer:
             del self._labelled[label]
         self._nodes, self._is_shared = snapshot.nodes, snapshot.is_shared
         self._held_back = snapshot.held_back
+        self._smallest, self._user_percents = snapshot.smallest, user_percents
         self._parents, self._reservations, self._user_limits = parents, reservations, user_limits
         self._free, self._reserved = dict(snapshot.free_by_node), dict(snapshot.reserved_by_node)
         self._left_out, self._aside = left_out, dict(snapshot.aside)
@@ -288,6 +297,8 @@ class Reader:
         self.reservations: Mapping[str, Resources] = {}
         self.user_limits: Mapping[str, Mapping[str, Resources]] = {}
         self.held_back: tuple[str, ...] = ()
+        self.smallest = NOT_READ
+        self.user_percents: Mapping[str, float] = {}
         self.labelled: dict[str, Reader] = {}
         self.nodes: tuple[str, ...] = ()
         self.is_shared = False
@@ -333,6 +344,9 @@ class Reader:
             self.user_limits = change.user_limits
         if change.held_back is not None:
             self.held_back = change.held_back
+        self.smallest = change.smallest or self.smallest
+        if change.user_percents is not None:
+            self.user_percents = change.user_percents
         self.nodes = self.nodes if change.nodes is None else change.nodes
         self.is_shared = self.is_shared if change.is_shared is None else change.is_shared
         self.resource_names = change.resource_names or self.resource_names
@@ -349,6 +363,8 @@ class Reader:
             reserved=self.reservations,
             user_limits=self.user_limits,
             held_back=self.held_back,
+            smallest=self.smallest,
+            user_percents=self.user_percents,
             labelled=self._partitions(change),
             nodes=self.nodes,
             is_shared=self.is_shared,

@@ -236,10 +236,23 @@ class TreeSimulation:
                 why = held_by_none(request.size, [giver.used for giver in givers], self.resource_names)
             if why is None:
                 return request
+            name = request.application.application
+            if self.is_requester(request.application):
+                self.refused.setdefault(name, why)
+            model.head += 1
+            others = Resources(0, 0, *request.size[2:])  # memory and vcores may be freed
+            binding = queue.binding(others, self.tree.reserved.get(name, NOTHING))
+            if isinstance(why, demand.NoQueueHolds) and binding is not None:
+                self._refuse_left(queue, demand.FirstRequestTooLarge(name, binding.path))
+                return None
+        return None
+
+    def _refuse_left(self, queue: QueueNode, why: demand.TriggerReason) -> None:
+        """Refuse what is pending in a leaf from its head on."""
+        assert queue.model is not None
+        for request in queue.model.waiting()[queue.model.head :]:
             if self.is_requester(request.application):
                 self.refused.setdefault(request.application.application, why)
-            model.head += 1
-        return None
 
     def _refuse(self, queue: QueueNode, why: demand.TriggerReason) -> None:
         """Refuse what is pending in a leaf; behind a first request at a limit, because of that request."""

@@ -16,6 +16,7 @@ Source: docs/facts/hadoop.md, section 5, tried on a ResourceManager 3.4.2. Rules
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
@@ -27,7 +28,7 @@ from yarnctl.deciding.forecast import (
     SimulatedRequest,
     place_pending,
 )
-from yarnctl.deciding.model import ParentView, QueueView, Snapshot
+from yarnctl.deciding.model import ApplicationView, ParentView, QueueView, Snapshot
 from yarnctl.deciding.reasons import demand
 from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, plus
 
@@ -41,8 +42,8 @@ class QueueNode:
 
     ``chain``: the queue and its ancestors, root last. ``active``: its children with pending requests at or
     below them. ``priority`` None: its parent orders by utilization alone. ``fair``: a leaf that serves the
-    application first that uses the least. ``blocked``: of a parent, the headroom of leaves below it that were
-    left in this descent.
+    application first that uses the least. ``smallest``: of root, the smallest container. ``blocked``: of a
+    parent, the headroom of leaves below it that were left in this descent.
     """
 
     __slots__ = (
@@ -57,6 +58,7 @@ class QueueNode:
         "model",
         "path",
         "priority",
+        "smallest",
         "used",
     )
 
@@ -74,7 +76,7 @@ class QueueNode:
         self.chain: tuple[QueueNode, ...] = (self,) if parent_node is None else (self, *parent_node.chain)
         self.fair = False
         self.active: list[QueueNode] = []
-        self.blocked = NOTHING
+        self.blocked = self.smallest = NOTHING
         self._key: tuple[int | str, ...] | None = None
         self._over: Key | None = None
 
@@ -137,16 +139,95 @@ class QueueNode:
     def over_without(self, size: Resources) -> Key:
         """Return :meth:`over` with ``size`` less: YARN compares dominant shares of the cluster.
 
-        A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher. Its
-        numbers have 32 bits: shares that differ by less than a millionth are equal.
+        A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher. One
+        below the smallest container counts as one. Its numbers have 32 bits: shares that differ by less than
+        a millionth are equal.
         """
         used, guaranteed = minus(self.used, size), self.guaranteed
         total = at_least(self.chain[-1].maximum, Resources(1, 1))
         share, guaranteed_share = dominant(used, total), dominant(guaranteed, total)
+        if guaranteed_share > 0:
+            guaranteed_share = max(guaranteed_share, dominant(self.chain[-1].smallest, total))
         if guaranteed_share <= 0:
             return (1, used[0], 0, self.path)
         ratio = (share * EQUAL * 2 + guaranteed_share) // (guaranteed_share * 2)
         return (0, ratio * (SCALE // EQUAL), -guaranteed[0], self.path)
+
+
+class UserLimits:
+    """The limits of the users of leaves, as they follow grants.
+
+    Source: docs/facts/hadoop.md, section 5 (``UsersManager.computeUserLimit``): the larger of an equal part
+    of what the active users hold, and minimum-user-limit-percent of what is guaranteed or held; at most
+    guarantee x user-limit-factor; rounded up to the smallest container. Reserved counts as held. Vectors
+    have memory and vcores only, and are compared by their shares of the cluster, the larger one first.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.total = at_least(Resources(*snapshot.total[:2]), Resources(1, 1))
+        self.smallest = Resources(*snapshot.smallest[:2])
+        self._percents = snapshot.user_percents
+        self._users: dict[str, set[str]] = {}
+        self._pending: dict[str, dict[str, int]] = {}
+        for view in snapshot.applications:
+            self._users.setdefault(view.queue, set()).add(view.user)
+            count = sum(request.count for request in view.requests) if view.activated else 0
+            if count:
+                pending = self._pending.setdefault(view.queue, {})
+                pending[view.user] = pending.get(view.user, 0) + count
+
+    def count(self, queue: QueueNode, request: SimulatedRequest) -> None:
+        """Count a container as granted."""
+        pending = self._pending.get(queue.path, {})
+        user = request.application.user
+        pending[user] = pending.get(user, 0) - 1
+
+    @staticmethod
+    def held(model: QueueModel, user: str) -> Resources:
+        """Return what a user's containers and reservations have in a leaf."""
+        return Resources(*model.user_used.get(user, NOTHING)[:2])
+
+    def of(self, queue: QueueNode, user: str) -> Resources | None:
+        """Return the limit of a user in a leaf; None: there is none."""
+        model = queue.model
+        assert model is not None
+        percent = self._percents.get(queue.path)
+        most = model.view.user_limit
+        if percent is None:
+            most = model.user_limits.get(user, most)
+            return None if most is None else self._rounded(Resources(*most[:2]))
+        least = self._larger(Resources(*queue.guaranteed[:2]), self.smallest)
+        held = {each: self.held(model, each) for each in sorted(self._users.get(queue.path, ()))}
+        whole = self._rounded(Resources(*(sum(size[kind] for size in held.values()) for kind in (0, 1))))
+        whole = plus(whole, self.smallest) if self.shares(whole) >= self.shares(least) else least
+        limit = Resources(*(math.ceil(int(part * percent) / 100) for part in whole))
+        active = [size for each, size in held.items() if self._pending.get(queue.path, {}).get(each, 0) > 0]
+        if active:
+            sums = (sum(size[kind] for size in active) + self.smallest[kind] for kind in (0, 1))
+            limit = self._larger(Resources(*(-(-part // len(active)) for part in sums)), limit)
+        if most is not None and self.shares(limit) > self.shares(most):
+            limit = Resources(*most[:2])
+        return self._rounded(limit)
+
+    def is_over(self, held_resources: Resources, limit_resources: Resources | None) -> bool:
+        """Return whether what is held exceeds a limit."""
+        return limit_resources is not None and self.shares(held_resources) > self.shares(limit_resources)
+
+    def shares(self, size: Resources) -> tuple[int, int]:
+        """Return both shares of the cluster, the larger one first, in a common unit."""
+        first, second = size[0] * self.total[1], size[1] * self.total[0]
+        return (first, second) if first >= second else (second, first)
+
+    def _larger(self, left: Resources, right: Resources) -> Resources:
+        return left if self.shares(left) >= self.shares(right) else right
+
+    def _rounded(self, size: Resources) -> Resources:
+        return Resources(
+            *(
+                -(-part // step) * step if step else part
+                for part, step in zip(size[:2], self.smallest, strict=True)
+            )
+        )
 
 
 def parent_path(queue: str) -> str:
@@ -168,6 +249,7 @@ class QueueTreeModel:
         self._kept_nodes = snapshot.reserved_by_node.keys() - snapshot.free_by_node.keys()
         self.held: dict[str, str] = {}
         self.largest_node = snapshot.largest_node
+        self._user_limits = UserLimits(snapshot) if snapshot.smallest != NOTHING else None
         self.leaves: dict[str, QueueNode] = {}
         self._used_mib: dict[str, int] = {}
         parents: dict[str, QueueNode] = {}
@@ -176,6 +258,7 @@ class QueueTreeModel:
             above = parent_path(path)
             parents[path] = QueueNode(view, parents.get(above), _priority(views.get(above), path))
         self.root = next(iter(parents.values()))
+        self.root.smallest = snapshot.smallest
         for path, model in queues.items():
             above = parent_path(path)
             node = QueueNode(
@@ -229,27 +312,101 @@ class QueueTreeModel:
         if not fits(request.size, self.largest_node):
             return demand.NoNodeLargeEnough()
         user = request.application.user
-        if queue.model.limited and user not in relieved:
-            own_resources = self.reserved.get(request.application.application, NOTHING)
-            if queue.model.is_over_limit(user, minus(NOTHING, own_resources)):
-                return demand.UserAtLimit()
+        if queue.model.limited and user not in relieved and self._is_over_limit(queue, request.application):
+            return demand.UserAtLimit()
         return None
 
+    def _is_over_limit(
+        self, queue: QueueNode, application: ApplicationView, *, with_own: bool = False
+    ) -> bool:
+        """Return whether a user is over the limit; ``with_own``: the application's own reservation counts."""
+        model = queue.model
+        assert model is not None
+        if self._user_limits is None:
+            own_resources = NOTHING if with_own else self.reserved.get(application.application, NOTHING)
+            return model.is_over_limit(application.user, minus(NOTHING, own_resources))
+        if not model.limited:
+            return False
+        held = self._user_limits.held(model, application.user)
+        if not with_own:
+            held = minus(held, self.reserved.get(application.application, NOTHING))
+        return self._user_limits.is_over(held, self._user_limits.of(queue, application.user))
+
+    def is_full(self, queue: QueueNode, application: str) -> bool:
+        """Return whether a leaf is left at an application because nothing is below its limits.
+
+        It is checked before the user's limit; an application with a reservation may still be served.
+        """
+        if self._user_limits is None or self.reserved.get(application, NOTHING) != NOTHING:
+            return False
+        return queue.headroom()[:2] == NOTHING
+
+    def may_take(self, queue: QueueNode, request: SimulatedRequest) -> bool:
+        """Return whether a request that fits on a node is given it.
+
+        One that is within the limits only without the application's own reservation takes the place of that,
+        which must be for the same request.
+        """
+        own_resources = self.reserved.get(request.application.application)
+        if self._user_limits is None or own_resources is None or own_resources == NOTHING:
+            return True
+        if queue.binding(request.size) is None and not self._is_over_limit(
+            queue, request.application, with_own=True
+        ):
+            return True
+        return self._reserved_size(request.application, own_resources) == request.size
+
+    def _may_keep(self, queue: QueueNode, request: SimulatedRequest, own_resources: Resources) -> bool:
+        """Return whether an application keeps its reservation when it is granted a container elsewhere."""
+        if self._user_limits is None or self._is_over_limit(queue, request.application, with_own=True):
+            return False
+        size = self._reserved_size(request.application, own_resources)
+        others = own_resources[0] // size[0] if size == request.size and size[0] else 0
+        return request.containers > others and queue.binding(request.size) is None
+
+    def _reserved_size(self, application: ApplicationView, own_resources: Resources) -> Resources:
+        """Return the size of one reservation; the answer has only the sum of an application's."""
+        count = sum(name == application.application for _, name in self._reserved_nodes) or 1
+        return Resources(*(part // count for part in own_resources))
+
     def may_reserve(self, queue: QueueNode, request: SimulatedRequest) -> bool:
-        """Return whether a request that fits on no node would reserve one (more)."""
+        """Return whether a request that fits on no node would reserve one (more).
+
+        Not if the application would have to give up a reservation to stay within a limit.
+        """
         held = self.reserved.get(request.application.application, NOTHING)
         mine = held[0] // request.size[0] if request.size[0] > 0 else 0
-        return mine < request.containers and queue.binding(request.size) is None
+        if mine >= request.containers or queue.binding(request.size) is not None:
+            return False
+        return self._user_limits is None or not (
+            held != NOTHING
+            and queue.model is not None
+            and queue.model.limited
+            and self._is_over_limit(queue, request.application, with_own=True)
+        )
 
-    def grant(self, queue: QueueNode, request: SimulatedRequest, place: int | None = None) -> None:
-        """Count one container as granted; it takes the place of a reservation of its application.
+    def grant(
+        self,
+        queue: QueueNode,
+        request: SimulatedRequest,
+        place: int | None = None,
+        *,
+        filling: bool = False,
+    ) -> None:
+        """Count one container as granted.
 
-        ``place``: the request's place in its leaf (None: the first).
+        It takes the place of a reservation of its application, unless that is within the limits beside it.
+
+        ``place``: the request's place in its leaf (None: the first). ``filling``: it fills the reservation.
         """
         assert queue.model is not None
         name, size = request.application.application, request.size
         own_resources = self.reserved.get(name)
+        if own_resources is not None and not filling and self._may_keep(queue, request, own_resources):
+            own_resources = None
         queue.model.grant(request, place=place)
+        if self._user_limits is not None:
+            self._user_limits.count(queue, request)
         if queue.fair:
             self._used_mib[name] += size.memory_mib
             queue.model.reorder(self._used_mib)
@@ -307,7 +464,7 @@ class QueueTreeModel:
                 return queue, request
             assert queue.model is not None
             if queue.model.head < len(queue.model.waiting()):
-                queue.block()
+                queue.block()  # nothing, if the leaf is full
             else:
                 self.close(queue)
         return None
@@ -326,7 +483,7 @@ class QueueTreeModel:
                 if not fits(size, free.free[node]):
                     return False
                 free.free[node] = minus(free.free[node], size)
-                self.grant(queue, request, place)
+                self.grant(queue, request, place, filling=True)
                 return True
         return False
 
@@ -343,10 +500,15 @@ class QueueTreeModel:
         while model.head < len(line):
             request = line[model.head]
             name = request.application.application
+            if self.is_full(queue, name):
+                return None
             if name not in passed and self.passes(queue, request) is None:
                 if queue.binding(request.size, self.reserved.get(name, NOTHING)) is not None:
                     return None
-                if free.has_node(request.size) or (self.may_reserve(queue, request) and free.is_partly_free):
+                if free.has_node(request.size):
+                    if self.may_take(queue, request):
+                        return request
+                elif self.may_reserve(queue, request) and free.first_partly_free(request.size) is not None:
                     return request
                 passed.add(name)
             stuck.append(request)
@@ -356,7 +518,10 @@ class QueueTreeModel:
     def _reserve(self, queue: QueueNode, request: SimulatedRequest, free: FreeCapacity) -> None:
         """Let a request hold the first node with some free capacity; which one it will be is not known."""
         name = request.application.application
-        self.held[free.hold_first()] = name
+        node = free.first_partly_free(request.size)
+        assert node is not None
+        free.hold(node)
+        self.held[node] = name
         self.reserved[name] = plus(self.reserved.get(name, NOTHING), request.size)
         queue.add(request.size)
         assert queue.model is not None

@@ -84,7 +84,8 @@ class TreeQueue:
 
     ``chain``: the queue and its ancestors, root last. ``below``: its children. ``demanding``: those with
     demand at or below them. ``label``: of the nodes that it is about; ``users``: what each holds of them.
-    ``blocked``: of a parent, the headroom of the leaves below it that a descent has left.
+    ``smallest``: the smallest container. ``blocked``: of a parent, the headroom of the leaves below it that a
+    descent has left.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class TreeQueue:
             parent_queue.below.append(self)
         self._total = Resources(0, 0)
         self._guaranteed_share = 0.0
+        self.smallest = Resources(SMALLEST_MIB, 0)
 
     @property
     def path(self) -> str:
@@ -131,8 +133,10 @@ class TreeQueue:
         return isinstance(self.config, TreeLeafConfig) and self.config.preemption_disabled
 
     def serving_key(self, app: Application) -> tuple[int, ...]:
-        """Return the place of an application in the line of this leaf: the lowest is served first."""
-        # Under fair, of equal use the older, whatever the priorities.
+        """Return the place of an application in the line of this leaf: the lowest is served first.
+
+        Under ``fair``, of equal use the older one, whatever the priorities.
+        """
         return (app.used_mib, app.number) if self.fair else app.order
 
     @property
@@ -209,14 +213,19 @@ class TreeQueue:
         return None if factor is None else int(self.guaranteed[0] * factor)
 
     def user_used_mib(self, user: str) -> int:
-        """Return what a user of this leaf holds, where users are limited."""
-        assert self.leaf is not None
-        return (self.users if self.label else self.leaf.users).get(user, 0)
+        """Return what a user of this leaf holds, reservations included, where users are limited."""
+        if self.label:
+            return self.users.get(user, 0)
+        assert isinstance(self.leaf, SharedLeaf)
+        return self.leaf.held_mib(user)
 
-    def user_is_over(self, app: Application) -> bool:
-        """Return whether a user is beyond the limit in this leaf."""
+    def user_is_over(self, app: Application, own_mib: int = 0) -> bool:
+        """Return whether a user is beyond the limit in this leaf.
+
+        ``own_mib``: what is reserved for the application, which does not count.
+        """
         limit_mib = self.user_limit_mib
-        return limit_mib is not None and self.user_used_mib(app.user) > limit_mib
+        return limit_mib is not None and self.user_used_mib(app.user) - own_mib > limit_mib
 
     def count(self, memory_mib: int, vcores: int) -> None:
         """Count room as used (negative: freed) here and in all ancestors."""
@@ -254,11 +263,14 @@ class TreeQueue:
         """Return used / guaranteed, as ``usedCapacity`` shows it; a queue without a guarantee is served last.
 
         It is the dominant share of the cluster that is used over the dominant share that is guaranteed. So a
-        guarantee whose vcores are cut off counts by its memory: 7 slots of 5.76 are 122 %, not 7 / 5.
+        guarantee whose vcores are cut off counts by its memory: 7 slots of 5.76 are 122 %, not 7 / 5. One
+        below the ``smallest`` container counts as one.
         """
         used_share = self._dominant_share(self.used_mib, self.used_vcores)
+        least_share = self._dominant_share(*self.smallest)
         # YARN compares numbers of 32 bits: shares that differ by less are equal.
-        return round(used_share / self._guaranteed_share, 6) if self._guaranteed_share else 1e9 + used_share
+        share = max(self._guaranteed_share, least_share) if self._guaranteed_share else 0.0
+        return round(used_share / share, 6) if share else 1e9 + used_share
 
     def place(self) -> tuple[float | str, ...]:
         """Return the place among its siblings: of equal ratios the larger guarantee, then the name is first.

@@ -9,13 +9,15 @@ Rule, written before the first counted run:
   that it was on has a heartbeat, then all nodes in rounds, until two rounds change nothing.
 * The forecast is made before that, from yarnctl's own observation over REST and the container to be freed.
   The emulator's scheduler is put into the same state, frees the same container and has the same heartbeats.
+* The order of the heartbeats is given to the forecast too (:class:`HeartbeatOrder`).
 * A *grant* is one container that the ResourceManager gives after that, or that the other side expects
   beyond those: of a step with the multisets R (real) and F (forecast), by application, max(|R|, |F|) grants
   are counted, and the size of their intersection as equal. So a grant that is foreseen and does not come
   counts as a difference, and so does one that comes and is not foreseen.
 * A tree is played until ``GRANTS`` containers were granted or ``STEPS_MAX`` steps were done.
-* A step is thrown out, and counted as such, only if two sibling queues with pending requests have exactly
-  equal ratios and equal guarantees as it begins: YARN leaves their order to the order in which it holds them.
+* No step is thrown out. Of siblings with equal ratios and guarantees both sides expect the first by name: the
+  order of their parent's key ``queues``, in which YARN holds them.
+* An application that the limits of masters keep from being activated requests nothing.
 * The interval is Clopper and Pearson's (Biometrika 26(4), 1934), 95 %, over grants.
 """
 
@@ -39,7 +41,7 @@ from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.tree_model import placed_in
-from yarnctl.units import Resources
+from yarnctl.units import Resources, fits, minus
 
 KIND = "tree-order"
 GRANTS, STEPS_MAX = 10, 24
@@ -50,6 +52,38 @@ class TreeOrders(msgspec.Struct):
 
     head: dict[str, Any]
     trees: dict[str, dict[str, Any]] = {}
+
+
+class HeartbeatOrder(FreeCapacity):
+    """Free capacity in the order of this campaign's heartbeats: the freed node, then all in turn, one grant each.
+
+    yarnctl cannot know the order of heartbeats; here it is given to all three sides alike.
+    """
+
+    def __init__(self, free: Mapping[str, Resources], coming: Iterable[Order], freed_node: str) -> None:
+        super().__init__(free, coming)
+        self._first = [freed_node]
+        self._turn = 0
+
+    def _in_turn(self) -> list[str]:
+        nodes = self._nodes
+        return [*self._first, *nodes[self._turn :], *nodes[: self._turn]]
+
+    def place(self, size: Resources) -> bool:
+        """Place one container on the next node with enough free capacity; False if there is none."""
+        for node in self._in_turn():
+            if fits(size, self.free[node]):
+                self.free[node] = minus(self.free[node], size)
+                self._turn = 0 if node in self._first else (self._nodes.index(node) + 1) % len(self._nodes)
+                self._first = []
+                return True
+        return False
+
+    def hold_first(self) -> str:
+        """Take the next node with some free capacity out of it; return its name."""
+        node = next(each for each in self._in_turn() if min(self.free[each]) > 0)
+        self.hold(node)
+        return node
 
 
 def forecast(snapshot: Snapshot, freed: dict[str, Any], rooms: Mapping[str, Resources]) -> Counter[str]:
@@ -68,7 +102,7 @@ def forecast(snapshot: Snapshot, freed: dict[str, Any], rooms: Mapping[str, Reso
     ]  # fmt: skip
     queues = model_queues(snapshot, coming)
     free = {**snapshot.free_by_node, **{name: room for name, room in rooms.items() if name == node}}
-    placed, _ = placed_in(snapshot, queues, FreeCapacity(free, coming))
+    placed, _ = placed_in(snapshot, queues, HeartbeatOrder(free, coming, node))
     return Counter(placed)
 
 

@@ -194,11 +194,14 @@ class RealTree:
     def _request(self, app: LiveApplication, priority: int) -> None:
         size = times(SLOT, 1 if self.draw.flat else self.chance.choice((1, 1, 2, 3)))
         count = self.chance.randint(2, 14)
+        if not self.rig.is_active(app.name):
+            return  # a managed master would not run yet: no cluster has such an application with requests
         app.pending[priority] = size, count
         self.rig.request(app.name, priority, size, count)
 
     def change(self) -> None:
         """Let one application that requests nothing at a priority request something, or submit one."""
+        self._observed()  # a daemon looks every second; one look later grants and requests may sum up to the same
         idle = [app for app in self.applications.values() if len(app.pending) < 2]
         if len(self.applications) < 12 and (not idle or self.chance.random() < 0.3):
             self.submit()
@@ -298,6 +301,8 @@ class EmulatedTree:
         for leaf in scheduler.queues.values():
             assert isinstance(leaf, SharedLeaf)
             leaf.smallest_mib = SLOT.memory_mib
+        for queue in scheduler.nodes.values():
+            queue.smallest = SLOT
         for index in range(draw.nodes):
             self.rm.register_node(Node(index, *pair(times(SLOT, NODE_SLOTS)), phase_ms=index))
         self._nodes = {f"127.0.0.{node.index + 2}:8041": node for node in self.rm.nodes}

@@ -60,7 +60,9 @@ import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttemptS
 import org.apache.hadoop.yarn.server.resourcemanager.rmcontainer.RMContainer;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.QueueMetrics;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.AbstractLeafQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.common.fica.FiCaSchedulerApp;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.event.SchedulerEvent;
 import org.apache.hadoop.yarn.server.utils.BuilderUtils;
 import org.apache.hadoop.yarn.util.resource.ResourceUtils;
@@ -163,6 +165,7 @@ public final class SchedulerRig {
       case "node" -> node(command);
       case "submit" -> answer.put("application", submit(command));
       case "request" -> request(command, answer);
+      case "active" -> answer.put("active", isActive(command.get("application").asText()));
       case "beat" -> beat(command, answer);
       case "free" -> free(command, answer);
       case "reserved" -> reserved(answer);
@@ -332,6 +335,14 @@ public final class SchedulerRig {
       answer.withArray("ended").addObject()
           .put("container", status.getContainerId().toString()).put("status", status.getExitStatus());
     }
+  }
+
+  private boolean isActive(String application) {
+    FiCaSchedulerApp found =
+        ((CapacityScheduler) manager.getResourceScheduler())
+            .getApplicationAttempt(masters.get(application).attempt);
+    return ((AbstractLeafQueue) found.getQueue())
+        .getOrderingPolicy().getSchedulableEntities().contains(found);
   }
 
   /** One heartbeat of a node, or of each in turn; then every master takes what it was given. */

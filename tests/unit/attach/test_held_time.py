@@ -150,6 +150,18 @@ def test_counter_that_was_not_shown_has_another_base(counted: Counted) -> None:
     assert counted.budget_mib_s() == MINUTE_S * GIB
 
 
+def test_queues_time_is_that_of_the_window_of_its_budget(counted: Counted) -> None:
+    rules = msgspec.structs.replace(RULES, budgets=(LossRule("queue", RESEARCH, 0.5, 2 * HOUR_S * 1000),))
+    counted.wait(True)
+    counted.port = counted.fake.port(levers=True, budgets=rules.budgets)
+    counted.observe()
+    for _ in range(180):
+        counted.go(MINUTE_S)
+        seen = counted.observe()
+    left = LossBudget().left(seen.now_ms, seen.held, rules).amount(RESEARCH, "kill") // 1000
+    assert 119 * MINUTE_S * GIB <= 2 * left <= 2 * HOUR_S * GIB
+
+
 def test_users_time_is_that_of_all_jobs_also_of_those_that_ended(counted: Counted) -> None:
     rules = msgspec.structs.replace(RULES, budgets=(LossRule("user", "ann", 0.5, 2 * HOUR_S * 1000),))
     tagged = counted.fake.research(3, ["n1:1"], tags="yarnctl-may-lose:100%")

@@ -18,7 +18,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view.published import LoopStatus, Publisher, View
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import ContainerRequest, ObservationRequest, TaskView
-from yarnctl.deciding.reasons.demand import NoQueueHolds, NotModelled
+from yarnctl.deciding.reasons.demand import FirstRequestTooLarge, NoQueueHolds, NotModelled
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.deciding.settings import Settings
 from yarnctl.hadoop.wire import views, yarn
@@ -237,9 +237,27 @@ def test_a_request_for_a_gpu_is_served_by_the_task_that_holds_one(cluster, neste
     assert (decision.trigger.shortfall, decision.total) == (1, Resources(4096, 4, 3, 1))
 
 
-def test_a_request_for_a_gpu_that_no_preemptable_queue_holds_stops_no_other_request(cluster):
+def test_a_request_for_a_gpu_beyond_the_headroom_stops_its_leaf(cluster):
+    """The only GPU is held by its own queue: YARN serves no younger request of the leaf."""
     cluster.node_others = {"n1:1": GPU, "n2:1": {}}
     cluster.apps[application(1)].containers[container(1, 1)] = ("n1:1", 0)
+    cluster.add(App(3, "production", held_others={container(3, 1): GPU}, submitted_at_ms=EPOCH))
+    cluster.apps[application(3)].containers[container(3, 1)] = ("n1:1", 10)
+    cluster.apps[application(3)].asks = [(0, SLOT, 1)]
+    cluster.apps[application(3)].ask_others = GPU
+    _, controller, journal = ordered_on(cluster)
+    assert not controller.ledger.open
+    refused = {each.trigger.application: each.why for each in journal.records if isinstance(each, Refusal)}
+    assert refused == {
+        application(3): NoQueueHolds(("yarn.io/gpu",)),
+        application(2): FirstRequestTooLarge(application(3), "root.production"),
+    }
+
+
+def test_a_request_for_a_gpu_that_no_preemptable_queue_holds_stops_no_other_request(cluster):
+    cluster.node_others = {"n1:1": {"yarn.io/gpu": 2}, "n2:1": {}}
+    reduces = {container(1, place): ("n2:1", 10) for place in (2, 3)}
+    cluster.apps[application(1)].containers = {container(1, 1): ("n1:1", 0), **reduces}
     cluster.add(App(3, "production", held_others={container(3, 1): GPU}, submitted_at_ms=EPOCH))
     cluster.apps[application(3)].containers[container(3, 1)] = ("n1:1", 10)
     cluster.apps[application(3)].asks = [(0, SLOT, 1)]

@@ -17,11 +17,13 @@ from yarnctl.daemon.view.why_waiting import Waiting, cause_meaning, is_waiting, 
 from yarnctl.daemon.waiting_log import REPEAT_MS, VAIN_MS, WaitingLog
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.deciding.model import Observation, ObservationRequest
+from yarnctl.deciding.model import ApplicationView, Observation, ObservationRequest
+from yarnctl.deciding.open_hours import WEEK_MINUTES, OpenHours
 from yarnctl.deciding.reasons.demand import NoQueueOverGuarantee, NoTaskMayStop, UserAtLimit
 from yarnctl.deciding.reasons.eligibility import NoDrainTag
 from yarnctl.deciding.reasons.modes import LockHeldElsewhere
 from yarnctl.deciding.reasons.waiting_reasons import ContainersOrdered, DecidedNext
+from yarnctl.journal.rendering import when
 from yarnctl.service.answers.explanations import everything_about
 from yarnctl.service.answers.from_view import applications
 
@@ -166,3 +168,28 @@ def test_the_daemon_warns_with_the_sentence_of_the_view(caplog: pytest.LogCaptur
     assert warned
     assert all(line.startswith(f"{ASKER} (user u, queue production) has waited ") for line in warned)
     assert warned[0].endswith(f" for 3 containers: {told}")
+
+
+def test_outside_hours_of_their_queue_applications_cannot_be_suspended() -> None:
+    view = next(each for each in views() if each.snapshot and any(map(is_able, each.snapshot.applications)))
+    assert view.snapshot is not None
+    research = next(each for each in view.snapshot.applications if is_able(each))
+    minute = view.now_ms // 60_000 + 3 * 24 * 60  # of the week: the run begins at 1970-01-01, a Thursday
+    hours = OpenHours(research.queue, "UTC", ((minute % WEEK_MINUTES + 5, 60),), ((0, 0),))
+    shut = msgspec.structs.replace(view, settings=msgspec.structs.replace(view.settings, hours=(hours,)))
+    before, now = (
+        {each.application: each for each in applications(one)}[research.application] for one in (view, shut)
+    )
+    assert before.runner
+    assert (now.runner, now.reason and now.reason.code) == (False, "outside-hours")
+    opens = when((view.now_ms // 60_000 + 5) * 60_000)
+    assert opens in now.why_not
+    found = everything_about(shut, research.application)
+    assert found is not None
+    assert any(
+        "cannot be suspended: containers of queue" in line and opens in line for line in found.rendered
+    )
+
+
+def is_able(view: ApplicationView) -> bool:
+    return bool(view.runner) and view.queue == "research"

@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.unit.daemon.test_loop import busy
+from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.config import ClusterAddress
 from yarnctl.daemon import running
 from yarnctl.daemon.running import Plan, make_loop
 from yarnctl.daemon.state_dir import StateDir
+from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.modes import Paused
-from yarnctl.deciding.settings import DEFAULT
+from yarnctl.deciding.settings import DEFAULT, LeverSettings, LossRule
 
 
 def plan(path: Path) -> Plan:
@@ -49,6 +52,30 @@ def test_the_port_knows_where_checkpoints_must_lie(tmp_path: Path, monkeypatch: 
     with pytest.raises(InterruptedError):
         running.run(plan(tmp_path))
     assert told[0].store_root == "/yarnctl/ours"
+
+
+def test_container_time_is_counted_by_the_path_of_a_budgets_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name in the file, only what is held in the default window would count."""
+    told: list[Attachment] = []
+
+    def attach(_cluster: ClusterAddress, attachment: Attachment, *_more: Any) -> None:
+        told.append(attachment)
+        raise InterruptedError
+
+    def resolve_at_start(names: QueueNames, *_more: Any, **_options: bool) -> None:
+        names.read(QueueTree(("root.science.research", "root.production")))
+
+    monkeypatch.setattr(running, "attach", attach)
+    monkeypatch.setattr(running, "resolve_at_start", resolve_at_start)
+    rule = LossRule("queue", "research", 0.02, 7_200_000)
+    levers = LeverSettings(room_within_ms=4000, suspend_ms=4000, leave_ms=1500, budgets=(rule,))
+    settings = msgspec.structs.replace(DEFAULT, levers=levers)
+    given = msgspec.structs.replace(plan(tmp_path), attachment=Attachment(budgets=(rule,)), settings=settings)
+    with pytest.raises(InterruptedError):
+        running.run(given)
+    assert told[0].budgets == (LossRule("queue", "root.science.research", 0.02, 7_200_000),)
 
 
 def test_lock_and_folders_are_asked_within_the_bounds_of_the_loop(tmp_path: Path) -> None:

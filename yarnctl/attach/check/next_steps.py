@@ -9,6 +9,7 @@ import msgspec
 
 from yarnctl.attach.check.preflight import CAPACITY, CheckResult, Facts, key_parts, number_of
 from yarnctl.attach.eligibility.permission import policy_is_on
+from yarnctl.deciding.settings import Mode
 
 BY_FILE = (
     "edit capacity-scheduler.xml on each ResourceManager, all keys of one fix together, then run"
@@ -56,9 +57,9 @@ def run_options(facts: Facts) -> tuple[str, ...]:
     Names that stand for no queue are replaced: by the running leaf queue with the largest guarantee, and the
     one with the smallest; by one queue with deadlines if there is only one.
     """
-    if facts.mode == "guarantees":
-        return ("--mode", "guarantees", *_filters(facts), "--in-flight-least", str(_in_flight_least(facts)))
     mode = facts.mode
+    if mode == "guarantees":
+        return ("--mode", mode, *_filters(facts), *_tail(facts, mode))
     production, research = (
         [leaf.path for leaf in facts.of(names)]
         for names in (facts.preempting_queues, facts.preemptable_queues)
@@ -73,14 +74,22 @@ def run_options(facts: Facts) -> tuple[str, ...]:
     words = ["--mode", mode] if mode != "queues" else []
     words += [word for path in production for word in ("--preempting", path)]
     words += [word for path in research for word in ("--preemptable", path)] if mode == "queues" else []
-    words += ["--in-flight-least", str(_in_flight_least(facts))]
-    words += ["--eviction", "mix", "--may-lose", MAY_LOSE] if mode == "queues" else []
-    if facts.yarn_preemption == "beside":
-        words += ["--yarn-preemption", "beside"]
+    return (*words, *_tail(facts, mode))
+
+
+def _tail(facts: Facts, mode: Mode) -> Iterator[str]:
+    """Yield the options that name no queue."""
+    yield from ("--in-flight-least", str(_in_flight_least(facts)))
+    if mode != "deadlines":
+        yield from ("--eviction", "mix", "--may-lose", MAY_LOSE)
+    if facts.yarn_preemption != "off":
+        yield from ("--yarn-preemption", facts.yarn_preemption)
     elif facts.scheduler is not None and policy_is_on(facts.configuration or {}):
-        words += ["--yarn-preemption", "switch"]
-    words += ["--allow-priority"] if facts.allow_priority and mode == "deadlines" else []
-    return (*words, "--admission", facts.admission) if facts.admission else tuple(words)
+        yield from ("--yarn-preemption", "switch")
+    if facts.allow_priority and mode == "deadlines":
+        yield "--allow-priority"
+    if facts.admission:
+        yield from ("--admission", facts.admission)
 
 
 def _filters(facts: Facts) -> Iterator[str]:

@@ -147,14 +147,16 @@ def queues(facts: Facts) -> CheckResult:
     """Production and research jobs must use different leaf queues, both in state RUNNING."""
     found = leaf_queues(facts, facts.used_queues)
     stopped = [leaf for leaf in found if leaf.queue.state not in ("RUNNING", "")]
-    if stopped:
+    if stopped and facts.mode != "guarantees":  # There no option named it: it may be stopped on purpose
         chains = [one for leaf in stopped for one in facts.chain(leaf.path)]
         keys = {f"{one.path}.state": "RUNNING" for one in chains if one.queue.state not in ("RUNNING", "")}
         said = ", ".join(f"{leaf.path} is {leaf.queue.state}" for leaf in stopped)
         return warn(said, set_keys(facts, keys))
+    states = {leaf.path: f" ({leaf.queue.state})" for leaf in stopped}
     if facts.is_all_labelled:
-        return ok(", ".join(leaf.path for leaf in found))
-    return ok(", ".join(f"{leaf.path} {leaf.queue.guaranteed_percent:g} %" for leaf in found))
+        return ok(", ".join(f"{leaf.path}{states.get(leaf.path, '')}" for leaf in found))
+    shares = (f"{leaf.path} {leaf.queue.guaranteed_percent:g} %{states.get(leaf.path, '')}" for leaf in found)
+    return ok(", ".join(shares))
 
 
 def pending_leaves(facts: Facts) -> list[Leaf]:

@@ -213,17 +213,22 @@ class ClusterObserver:
         held_back = self._held_back()
         plain = _of_label(demand, "")
         applications = self._views(plain, why_not, held_back)
-        snapshot = self._partition(root_queue, nodes, plain, applications, "")
-        labels = sorted({node.partition for node in nodes if node.partition})
+        parts = views.by_partition(nodes)
+        snapshot = self._partition(root_queue, parts[""], plain, applications, "")
+        labels = sorted(parts.keys() - {""})
         self._read_labels(labels)
+        known = bool(snapshot.parents) and self._connection.configuration is not None
         found = msgspec.structs.replace(
             snapshot,
             node_count=len(nodes),
+            smallest=self._smallest() if known else NOTHING,
+            user_percents=views.user_percents(root_queue) if known else {},
             user_limits=views.user_limits(root_queue, snapshot.queues, self._connection.resource_names),
             held_back=held_back,
             resource_names=self._connection.resource_names,
             labelled={
-                label: self._labelled(root_queue, nodes, demand, applications, label) for label in labels
+                label: self._labelled(root_queue, parts[label], demand, applications, label)
+                for label in labels
             },
         )
         return msgspec.structs.replace(found, left_out=self._left_out(found))
@@ -236,21 +241,26 @@ class ClusterObserver:
         applications: tuple[ApplicationView, ...],
         label: str,
     ) -> Snapshot:
-        """Return the nodes with a label ("": none), with what is used and requested of them."""
+        """Return ``nodes``, those with a label ("": none), with what is used and requested of them."""
         names = self._connection.resource_names
-        total, largest, free = views.cluster_room(nodes, label, names)
+        total, largest, free = views.cluster_room(nodes, names)
         holders = self._holders(label)
         reserved, sure = self._reserved(free, nodes, asks, holders)
         return Snapshot(
             total=total,
             largest_node=largest,
-            queues=views.queue_views(root_queue, total, label, names),
+            queues=views.queue_views(root_queue, total, label, names, self._smallest()),
             applications=applications,
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
             parents=views.parent_views(root_queue, total, nodes, self._even(asks), label, names),
             reserved={row.application: size for row, size in holders},
         )
+
+    def _smallest(self) -> Resources:
+        """Return the smallest container; nothing while the configuration is not known."""
+        known = self._connection.configuration
+        return NOTHING if known is None else least_in(known)
 
     def _note_names(self, nodes: Sequence[yarn.NodeRow]) -> None:
         """Note resources beside memory and vcores; a vector's order never changes while the daemon lives."""
@@ -270,7 +280,7 @@ class ClusterObserver:
         label: str,
     ) -> Snapshot:
         """Return one of ``labelled``: requests of queues without a part of these nodes are left out."""
-        total, _, _ = views.cluster_room(nodes, label)
+        total, _, _ = views.cluster_room(nodes)
         may_use = _users(views.queue_views(root_queue, total, label))
         asks = {
             name: requests
@@ -290,7 +300,7 @@ class ClusterObserver:
         part = self._partition(root_queue, nodes, asks, tuple(found), label)
         return msgspec.structs.replace(
             part,
-            nodes=tuple(sorted(node.node for node in views.partition_of(nodes, label))),
+            nodes=tuple(sorted(node.node for node in nodes)),
             is_shared=bool(may_use) and not self._exclusive.get(label, True),
         )
 

@@ -34,7 +34,10 @@ class AmbiguousQueue(Reason, frozen=True):
 
 class ParentQueue(Reason, frozen=True):
     sentence = "queue {name} is a parent queue"
-    remedy = "name one of its {count} leaf queues: {leaves:list}"
+    remedy = (
+        "[leaves?name one of its {count} leaf queues: {leaves:list}"
+        "|it has no leaf queue now: name one when it has, or use --mode guarantees]"
+    )
     name: str
     leaves: tuple[str, ...]
     count: int

@@ -75,27 +75,39 @@ def queue_tree(root_queue: yarn.QueueInfo) -> QueueTree:
 
 
 def queue_views(
-    root_queue: yarn.QueueInfo, total: Resources, label: str = "", names: Sequence[str] = ()
+    root_queue: yarn.QueueInfo,
+    total: Resources,
+    label: str = "",
+    names: Sequence[str] = (),
+    smallest: Resources = NOTHING,
 ) -> tuple[QueueView, ...]:
     """Return the leaf queues by path; ``total`` (live nodes with the label) turns shares into vectors."""
     return tuple(
         sorted(
-            (queue_view(leaf, total, label, names) for leaf in leaves(root_queue)),
+            (queue_view(leaf, total, label, names, smallest) for leaf in leaves(root_queue)),
             key=lambda view: view.queue,
         )
     )
 
 
-def queue_view(leaf: Leaf, total: Resources, label: str = "", names: Sequence[str] = ()) -> QueueView:
+def queue_view(
+    leaf: Leaf,
+    total: Resources,
+    label: str = "",
+    names: Sequence[str] = (),
+    smallest: Resources = NOTHING,
+) -> QueueView:
     """Return one leaf queue. Its user limit is guarantee x factor (-1: none).
 
-    The softer share by minimum-user-limit-percent changes with the active users and is left out.
+    A guarantee below the ``smallest`` container counts as one. The softer share by
+    minimum-user-limit-percent changes with the active users and is left out.
     """
     queue = leaf.queue
     guaranteed, maximum = _shares(queue, total, label, names)
     limit: Resources | None = None
     if queue.user_limit_factor >= 0:
-        limit = _limit(Resources(*(int(part * queue.user_limit_factor) for part in guaranteed)), maximum)
+        base = at_least(guaranteed, smallest) if guaranteed[:2] != NOTHING else guaranteed
+        limit = _limit(Resources(*(int(part * queue.user_limit_factor) for part in base)), maximum)
         if fits(maximum, limit):
             limit = None
     return QueueView(
@@ -133,7 +145,11 @@ def parent_views(
     )
     if root is None or (plain and len(found) == 1):
         return ()
-    free = _sum_of(node.free_of(names) for node in partition_of(nodes, label) if node.state == "RUNNING")
+    free = _sum_of(
+        node.free_of(names)
+        for node in nodes
+        if node.state == "RUNNING" and (names or node.available_mib > 0 or node.available_vcores > 0)
+    )
     found[root.queue] = msgspec.structs.replace(
         root, guaranteed=total, maximum=total, used=plus(minus(total, free), root.reserved)
     )
@@ -207,6 +223,17 @@ def user_limits(
             if highest is not None and highest != view.user_limit:
                 found.setdefault(view.queue, {})[row.user] = highest
     return found
+
+
+def user_percents(root_queue: yarn.QueueInfo) -> dict[str, float]:
+    """Return, by queue, minimum-user-limit-percent where it is below 100 and no user has a weight."""
+    return {
+        leaf.path: leaf.queue.user_limit_percent
+        for leaf in leaves(root_queue)
+        if leaf.queue.user_limit_percent is not None
+        and 0 < leaf.queue.user_limit_percent < 100
+        and all(row.weight == 1 for row in (leaf.queue.users.rows if leaf.queue.users else ()))
+    }
 
 
 def _weighted(view: QueueView, factor: float) -> Resources | None:
@@ -418,14 +445,21 @@ def partition_of(nodes: Iterable[yarn.NodeRow], label: str = "") -> tuple[yarn.N
     return tuple(node for node in nodes if node.partition == label)
 
 
+def by_partition(nodes: Iterable[yarn.NodeRow]) -> dict[str, list[yarn.NodeRow]]:
+    """Return the nodes by label; "": those without one, always there."""
+    found: dict[str, list[yarn.NodeRow]] = {"": []}
+    for node in nodes:
+        found.setdefault(node.partition, []).append(node)
+    return found
+
+
 def cluster_room(
-    nodes: Iterable[yarn.NodeRow], label: str = "", names: Sequence[str] = ()
+    nodes: Sequence[yarn.NodeRow], names: Sequence[str] = ()
 ) -> tuple[Resources, Resources, Mapping[str, Resources]]:
-    """Return the total over the nodes with a label, the largest node, and the free capacity by node.
+    """Return the total over nodes of one partition, the largest node, and the free capacity by node.
 
     A node that is being decommissioned counts in the total (its containers run) but has no free capacity.
     """
-    nodes = partition_of(nodes, label)
     sizes = [node.total_of(names) for node in nodes]
     largest = max(sizes, default=NOTHING)
     for size in sizes if names else ():  # the most of each: a node with GPUs may have less memory
@@ -449,11 +483,7 @@ def _sum_of(sizes: Iterable[Resources]) -> Resources:
 
 def other_resources(nodes: Iterable[yarn.NodeRow]) -> tuple[str, ...]:
     """Return the names of the resources beside memory and vcores that nodes have, sorted."""
-    found: set[str] = set()
-    for node in nodes:
-        if node.capacity is not None:
-            found.update(node.capacity.others)
-    return tuple(sorted(found))
+    return yarn.other_names(node.capacity for node in nodes if node.capacity is not None)
 
 
 def reserved(application: yarn.AppInfo, label: str = "", names: Sequence[str] = ()) -> Resources:

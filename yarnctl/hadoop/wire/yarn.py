@@ -8,7 +8,7 @@ to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -76,6 +76,14 @@ def label_in(text: str | None) -> str | None:
     """Return an expression's label, "" for the default (also ``<DEFAULT_PARTITION>``), None if not given."""
     label = None if text is None else text.strip()
     return "" if label is not None and label.startswith("<") else label
+
+
+def other_names(vectors: Iterable[Vector]) -> tuple[str, ...]:
+    """Return the names of the resources beside memory and vcores of which one of the vectors has some."""
+    found: set[str] = set()
+    for raw in {bytes(vector.amounts) for vector in vectors}:  # most nodes are alike
+        found.update(_counts(raw))
+    return tuple(sorted(found))
 
 
 class ClusterInfo(msgspec.Struct, frozen=True):
@@ -290,6 +298,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     @property
     def partition(self) -> str:
         """The node's label; "" for the default partition. YARN allows one label a node."""
+        if not self.labels:
+            return ""
         return next((label for text in self.labels if (label := label_in(text))), "")
 
     @property

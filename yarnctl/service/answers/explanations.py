@@ -36,6 +36,7 @@ from yarnctl.service.answers.from_view import (
     read_off,
     reason,
     size,
+    why_untouched,
 )
 
 
@@ -178,7 +179,9 @@ def _now(application: ApplicationView, view: View) -> str:
         return f"now: {held}{waits}" + (f"; {sentence(waiting)}" if waiting is not None else "")
     if left_out is not None:
         waits += f"; {text(left_out)}"
-    may = "can be suspended" if application.runner else f"cannot be suspended: {said(application.why_not)}"
+    why_not = why_untouched(application, view)
+    able = application.runner and why_not is None
+    may = "can be suspended" if able else f"cannot be suspended: {said(why_not)}"
     return f"now: {held}{waits}; {may}"
 
 

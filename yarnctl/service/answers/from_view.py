@@ -30,6 +30,7 @@ from yarnctl.daemon.view.why_waiting import Waiting, cause_meaning, sentence
 from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
+from yarnctl.deciding.open_hours import outside_hours
 from yarnctl.deciding.planning import name_of
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.rooting import Reason, code
@@ -152,6 +153,12 @@ def application_of(attempt: str) -> str:
     return "_".join(("application", *attempt.split("_")[1:3]))
 
 
+def why_untouched(application: ApplicationView, view: View) -> Reason | None:
+    """Return why an application's tasks cannot be suspended now: itself, or the hours of its queue."""
+    shut = outside_hours(view.settings.hours or (), (application.queue,), view.now_ms)
+    return application.why_not or shut.get(application.queue)
+
+
 def _application(
     application: ApplicationView,
     view: View,
@@ -162,16 +169,17 @@ def _application(
     left_alone: Mapping[str, dict[str, EligibilityReason]],
 ) -> Application:
     single = left_alone.get(application.application, {})
+    why_not = why_untouched(application, view)
     return read_off(
         Application,
         application,
         role=role_of(application, view.settings),
         pending=pending_of(application),
         used=size(application.used),
-        runner=bool(application.runner),
+        runner=bool(application.runner) and why_not is None,
         progress_ratio=float(application.progress_ratio),
-        why_not=said(application.why_not),
-        reason=reason(application.why_not),
+        why_not=said(why_not),
+        reason=reason(why_not),
         predicted=application.predicted,
         expected=coming,
         would_order=would,
