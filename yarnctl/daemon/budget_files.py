@@ -37,6 +37,7 @@ from yarnctl.errors import BadInput
 FILE_BYTES_MAX = 64 << 10
 WINDOW_MIN_MS, WINDOW_MAX_MS = 60_000, 7 * 86_400_000
 WINDOWS_MAX = 50
+PARTS_MAX = 100  # Of the path of a queue
 OFFSETS_FROM = datetime(2026, 1, 1, tzinfo=UTC)  # The clock changes that a daemon knows, ...
 OFFSETS_UNTIL = datetime(2046, 1, 1, tzinfo=UTC)  # ... as the rules of the zone are today
 _WINDOW = re.compile(r"([0-9]{1,6})(s|m|h|d)", re.ASCII)
@@ -107,7 +108,8 @@ def read_budgets(path: Path) -> BudgetsFile:
 def _tables(entries: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     for part, entry in entries.items():
         name = f"{above}{part}"
-        nested = isinstance(entry, dict) and entry and all(isinstance(one, dict) for one in entry.values())
+        is_table = isinstance(entry, dict) and entry and above.count(".") < PARTS_MAX
+        nested = is_table and all(isinstance(one, dict) for one in entry.values())
         if nested:
             yield from _tables(entry, f"{name}.")
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application
 from tests.unit.hadoop.replaying import Reply
@@ -10,6 +11,7 @@ from tests.unit.hadoop.test_activities import FULL, OLD, SKIPPED, answer, elemen
 from yarnctl.attach.observing.activity_reader import (
     AGAIN_MS,
     ARMED_MS,
+    HEARTBEAT_KEY,
     KEPT_MS,
     NODES_MAX,
     PAUSE_MS,
@@ -47,6 +49,17 @@ class Heartbeats:
         self.reader.renew(nodes)
         self.now_ms += span_ms
         return list(self.heard)
+
+
+@pytest.mark.parametrize(
+    ("told", "found_ms"),
+    [("3000", 3_000), (" 500 ", 500), ("0", 1_000), ("-5", 1_000), ("9" * 5_000, 1_000), ("9" * 30, 1_000)],
+)
+def test_heartbeat_ms_of_a_number_that_is_no_interval_is_the_default(told, found_ms):
+    """Python reads no number of 5,000 digits, and no record can have one of 30."""
+    configuration = {HEARTBEAT_KEY: told}
+    reader = ActivityReader(Heartbeats(SKIPPED).read, lambda: 0, lambda: configuration)
+    assert reader.heartbeat_ms() == found_ms
 
 
 def test_a_record_counts_only_if_it_was_made_after_a_first_request():

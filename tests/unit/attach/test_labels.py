@@ -460,6 +460,18 @@ def test_whether_labels_are_shared_is_read_once(cluster):
     assert [heard.path for heard in cluster.rm.heard].count("/ws/v1/cluster/get-node-labels") == 2
 
 
+def test_label_that_was_removed_and_added_anew_is_read_again(cluster):
+    """An exclusive label cannot be made shared, but one of the same name can."""
+    cluster.labels["n2:1"] = "gpu"
+    cluster.label_shares["gpu"] = {"production": 50.0}
+    port = cluster.port()
+    assert not port.observe(ObservationRequest()).snapshot.labelled["gpu"].is_shared
+    del cluster.labels["n2:1"]
+    assert port.observe(ObservationRequest()).snapshot.labelled == {}
+    cluster.labels["n2:1"], cluster.shared = "gpu", {"gpu"}
+    assert port.observe(ObservationRequest()).snapshot.labelled["gpu"].is_shared
+
+
 @pytest.mark.parametrize(
     "told",
     [

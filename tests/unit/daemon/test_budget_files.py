@@ -75,7 +75,8 @@ def test_an_empty_file_has_no_budgets(tmp_path: Path) -> None:
      (hours_of("24:00-07:00"), "hours '24:00-07:00' are not between 00:00 and 24:00"),
      (hours_of("07:00-07:00"), "hours '07:00-07:00' begin where they end"),
      ('[queue.research]\nhours = []\nzone = "UTC"\n', "hours [] is not a list of 1 to 50"),
-     ('[queue.research]\nhours = "19:00-07:00"\nzone = "UTC"\n', "hours '19:00-07:00' is not a list")],
+     ('[queue.research]\nhours = "19:00-07:00"\nzone = "UTC"\n', "hours '19:00-07:00' is not a list"),
+     (f"[queue.{'.'.join('a' * 9_000)}]\nmay_lose = '2%'\n", "unknown key 'a'; use")],
 )  # fmt: skip
 def test_what_is_no_file_of_budgets_is_refused_by_line_and_name(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "budgets.toml"

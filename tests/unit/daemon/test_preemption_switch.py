@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
+import random
 
 import pytest
 
 from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon
-from tests.unit.restoring.world import FOLDER, Folder, Host, Values
+from tests.unit.restoring.world import FOLDER, Folder, Host, Trap, Values
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.preemption_switch import HOLD_MS, RETRY_MS, PreemptionSwitch
 from yarnctl.deciding.model import Change, DisablePreemption, Outcome, Refused, Unknown, Withheld
-from yarnctl.deciding.reasons.modes import ManagerSettling, ModeReason, Paused, PreemptionOn
+from yarnctl.deciding.reasons.modes import LockRanOut, ManagerSettling, ModeReason, Paused, PreemptionOn
 from yarnctl.deciding.reasons.orders import ReadBack
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Lowering, Performed, Restored, performed
 from yarnctl.journal.fold import OpenChanges
-from yarnctl.restoring.change_file import command_for, stored_records
+from yarnctl.restoring.change_file import ChangeFiles, command_for, stored_records
 from yarnctl.restoring.restorer import AT_ONCE_MAX
 
 RESEARCH, LAB = "root.research", "root.lab"
@@ -306,3 +307,107 @@ def test_pause_in_the_loop_gives_it_back_when_no_production_waits() -> None:
     loop.pause("by a person")
     loop.run(15)
     assert net.values.values[RESEARCH] == ""
+
+
+# --- random histories ---------------------------------------------------------------------------
+
+
+class Died(BaseException):
+    """kill -9."""
+
+
+def _die() -> None:
+    raise Died
+
+
+class Histories:
+    """Leaders that are killed, replaced and cut off from YARN, while owners set keys and YARN restarts."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        queues = [f"root.q{number}" for number in range(self.chance.choice((1, 2, AT_ONCE_MAX + 4)))]
+        self.owners = {queue: self.chance.choice(("", "false")) for queue in queues}
+        self.net = Net(dict(self.owners))
+        self.processes = {1: self.net.process("p1")}
+        self.term, self.at_ms = 1, 0
+
+    def lead(self) -> None:
+        """Let a new process lead; the one before may live on."""
+        if self.term in self.processes:
+            self.processes[self.term][0].leads = False
+        self.term += 1
+        self.processes[self.term] = self.net.process(f"p{self.term}", self.term)
+        self.processes[self.term][0].restorer.lost()
+
+    def disturb(self) -> None:
+        """Let things happen between two looks."""
+        net, chance = self.net, self.chance
+        if chance.random() < 0.05:
+            queue = chance.choice(list(self.owners))
+            net.values.values[queue] = self.owners[queue] = chance.choice(("", "false", "yes"))
+        if chance.random() < 0.05:
+            net.values.unread = "" if net.values.unread else "no answer"
+        if chance.random() < 0.1:
+            faults = (Refused, Withheld, Unknown)
+            net.values.answers = [chance.choice(faults)(ClientFault("x")) for _ in range(2)]
+        if chance.random() < 0.03:  # restarted, with a memory store
+            net.epoch, net.values.values = f"{net.epoch}0", dict(self.owners)
+        if chance.random() < 0.04:
+            if chance.random() < 0.5:
+                self.processes.pop(self.term, None)
+            self.lead()
+        net.preemptable = set(self.owners) if chance.random() < 0.95 else {chance.choice(list(self.owners))}
+        net.hdfs.trap = Trap(chance.randint(1, 6), _die) if chance.random() < 0.06 else Trap()
+
+    def look(self, closed: ModeReason | None, *, waits: bool = False) -> None:
+        """Let every process look; only the newest holds the lock."""
+        for term in list(self.processes):
+            host, switch = self.processes[term]
+            why = closed if term == self.term else LockRanOut()
+            try:
+                tick(host, switch, self.net.epoch, self.at_ms, why, waits=waits)
+            except Died:
+                del self.processes[term]
+                self.net.hdfs.trap = Trap()
+                if term == self.term:
+                    self.lead()
+
+    def play(self) -> None:
+        """Play; in the end nothing is away, and the last leader is paused."""
+        chance, net = self.chance, self.net
+        for _ in range(120):
+            self.at_ms += chance.choice((250, 500, 1_000, 8_000))
+            self.disturb()
+            closed = chance.choice((None, None, None, PAUSED, ManagerSettling()))
+            self.look(
+                PreemptionOn("") if closed is None and net.preempted() else closed,
+                waits=chance.random() < 0.5,
+            )
+        net.values.unread, net.values.answers, net.hdfs.trap = "", [], Trap()
+        self.lead()
+        for _ in range(400):
+            self.at_ms += 500
+            self.look(PAUSED)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_histories_end_with_the_owners_values(seed: int) -> None:
+    history = Histories(seed)
+    history.play()
+    assert history.net.values.values == history.owners
+    assert history.net.hdfs.files == {}
+    for host, _ in history.processes.values():
+        fold = OpenChanges()
+        for record in host.records:
+            assert fold.problem(record) == ""
+            fold.apply(record)
+
+
+def test_random_histories_without_taking_records_over_turn_red(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ChangeFiles, "others", lambda self: ())
+    ended = []
+    for seed in range(10):
+        history = Histories(seed)
+        history.play()
+        ended.append(history.net.values.values == history.owners)
+    assert not all(ended)

@@ -20,7 +20,7 @@ from yarnctl.hadoop.wire.node_activities import NodeActivities, YarnWords
 
 READS_MAX = 4
 NODES_MAX = 64  # Nodes of one reservation that are read in turn
-HEARTBEAT_MS = 1_000
+HEARTBEAT_MS, HEARTBEAT_DIGITS = 1_000, 9  # The default counts for a longer number, which is no interval
 ARMED_MS = 10_000
 AGAIN_MS = 4_000
 KEPT_MS = 10_000
@@ -63,7 +63,8 @@ class ActivityReader:
     def heartbeat_ms(self) -> int:
         """Return the interval of the nodes' heartbeats."""
         text = self._configuration().get(HEARTBEAT_KEY, "").strip()
-        return int(text) if text.isascii() and text.isdigit() and int(text) else HEARTBEAT_MS
+        is_number = text.isascii() and text.isdigit() and len(text) <= HEARTBEAT_DIGITS
+        return int(text) if is_number and int(text) else HEARTBEAT_MS
 
     def renew(self, nodes: Iterable[str]) -> None:
         """Read some of ``nodes`` and of ``suspects`` (nodes that may be reserved) that are due."""

@@ -217,8 +217,7 @@ class ClusterObserver:
         parts = views.by_partition(nodes)
         snapshot = self._partition(root_queue, parts[""], plain, applications, "")
         labels = sorted(parts.keys() - {""})
-        if labels:
-            self._read_labels(labels)
+        self._read_labels(labels)
         known = bool(snapshot.parents) and self._connection.configuration is not None
         limits: Mapping[str, Mapping[str, Resources]] = {}
         if self._settings.mode == "guarantees":
@@ -312,7 +311,11 @@ class ClusterObserver:
         )
 
     def _read_labels(self, labels: Sequence[str]) -> None:
-        """Read whether new labels are exclusive, which never changes; unknown ones count as exclusive."""
+        """Read whether new labels are exclusive; unknown ones count as exclusive.
+
+        That never changes, but a label may be removed, and added anew with the other kind.
+        """
+        self._exclusive = {label: self._exclusive[label] for label in labels if label in self._exclusive}
         if all(label in self._exclusive for label in labels):
             return
         try:
