@@ -280,7 +280,8 @@ class TreeScheduler(CapacityScheduler):
             if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
                 # What is within the limits only without a reservation takes the place of one that is alike.
                 kept = [each.reserved for each in self.kept.get(app, ())]
-                if within or not kept or any(each.ask is ask for each in kept):  # type: ignore[union-attr]
+                alike = any(isinstance(each, NodeReservation) and each.ask is ask for each in kept)
+                if within or not kept or alike:
                     return app, ask
                 continue
             if within and self._reserve(app, ask, node):

@@ -309,8 +309,8 @@ class EmulatedTree:
         self._apps: dict[str, Application] = {}
         self._held: dict[str, Container] = {}
         for number, row in enumerate(state["applications"], 1):
-            queue = self.scheduler.queues[row["queue"].partition(".")[2]]
-            app = self._apps[row["name"]] = Application(number, queue, row["user"], 0, 0)
+            leaf_queue = self.scheduler.queues[row["queue"].partition(".")[2]]
+            app = self._apps[row["name"]] = Application(number, leaf_queue, row["user"], 0, 0)
             app.set_priority(row["priority"])
             self.rm.applications[number] = app
             self.scheduler.add_application(app)

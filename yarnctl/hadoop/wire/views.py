@@ -79,12 +79,12 @@ def queue_views(
     total: Resources,
     label: str = "",
     names: Sequence[str] = (),
-    smallest_size: Resources = NOTHING,
+    smallest_resources: Resources = NOTHING,
 ) -> tuple[QueueView, ...]:
     """Return the leaf queues by path; ``total`` (live nodes with the label) turns shares into vectors."""
     return tuple(
         sorted(
-            (queue_view(leaf, total, label, names, smallest_size) for leaf in leaves(root_queue)),
+            (queue_view(leaf, total, label, names, smallest_resources) for leaf in leaves(root_queue)),
             key=lambda view: view.queue,
         )
     )
@@ -95,18 +95,18 @@ def queue_view(
     total: Resources,
     label: str = "",
     names: Sequence[str] = (),
-    smallest_size: Resources = NOTHING,
+    smallest_resources: Resources = NOTHING,
 ) -> QueueView:
     """Return one leaf queue. Its user limit is guarantee x factor (-1: none).
 
-    A guarantee below the ``smallest_size`` container counts as one. The softer share by
+    A guarantee below the ``smallest_resources`` container counts as one. The softer share by
     minimum-user-limit-percent changes with the active users and is left out.
     """
     queue = leaf.queue
     guaranteed, maximum = _shares(queue, total, label, names)
     limit: Resources | None = None
     if queue.user_limit_factor >= 0:
-        base = at_least(guaranteed, smallest_size) if guaranteed[:2] != NOTHING else guaranteed
+        base = at_least(guaranteed, smallest_resources) if guaranteed[:2] != NOTHING else guaranteed
         limit = _limit(Resources(*(int(part * queue.user_limit_factor) for part in base)), maximum)
         if fits(maximum, limit):
             limit = None
