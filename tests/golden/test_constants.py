@@ -94,6 +94,14 @@ NUMBERS = {
     "selector._LARGE": 1024,
     "settings.TEN_YEARS_MS": 316_224_000_000,
     "settings.RATIO_MAX": 1000,
+    "open_hours.MINUTE_MS": 60_000,
+    "open_hours.DAY_MINUTES": 1440,
+    "open_hours.WEEK_MINUTES": 10_080,
+    "open_hours._MONDAY_MINUTES": 4320,
+    "open_hours._WEEK_MS": 604_800_000,
+    "carried_out.RETURNING_PRIORITY": 3,
+    "planning.REVISIONS_MAX": 4,
+    "tree_model.EQUAL": 1_000_000,
 }
 
 

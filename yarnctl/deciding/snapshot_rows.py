@@ -64,7 +64,6 @@ class ApplicationRow(msgspec.Struct, frozen=True, array_like=True, omit_defaults
     deadline_at_ms: int | None = None
     progress_ratio: float = 0.0
     name: str = ""
-    left_alone: bool = False
 
     def view(self, earlier_view: ApplicationView | None) -> ApplicationView:
         """Return the application as a step reads it; ``earlier_view``: that of the row before."""
@@ -78,9 +77,9 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node), and of
     what is read, ``left_out``, ``aside``, ``reservations`` (by application), both limits of users,
-    ``held_back`` and ``user_percents``: all of them, if they differ. A flat tree has no ``parents``; they are
-    sorted by path.
-    ``labelled``: of the labels of which something differs; only these have ``nodes``.
+    ``held_back``, ``user_percents`` and ``left_alone``: all of them, if they differ. A flat tree has no
+    ``parents``; they are sorted by path. ``labelled``: of the labels of which something differs; only these
+    have ``nodes``.
     """
 
     total: Resources | None = None
@@ -108,6 +107,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     nodes: tuple[str, ...] | None = None
     is_shared: bool | None = None
     resource_names: tuple[str, ...] | None = None
+    left_alone: tuple[str, ...] | None = None
 
 
 NO_CHANGE = SnapshotChange()
@@ -149,7 +149,6 @@ class Columns:
             view.priority if self._urgency else 0,
             view.deadline_at_ms if self._deadline else None,
             view.progress_ratio if self._progress else 0.0,
-            left_alone=view.left_alone,
         )
 
 
@@ -180,6 +179,7 @@ class Writer:
         self._active_limits: dict[str, dict[str, Resources]] = {}
         self._held_back: tuple[str, ...] = ()
         self._user_percents: dict[str, float] = {}
+        self._left_alone: tuple[str, ...] = ()
         self._total = self._largest = self._smallest = NOT_READ
 
     def change(self, snapshot: Snapshot) -> SnapshotChange:
@@ -190,6 +190,7 @@ class Writer:
         reservations = {name: snapshot.reserved[name] for name in sorted(snapshot.reserved)}
         user_limits, active_limits = _by_name(snapshot.user_limits), _by_name(snapshot.active_limits)
         user_percents = dict(sorted(snapshot.user_percents.items()))
+        left_alone = tuple(sorted(name for name, view in self._views.items() if view.left_alone))
         free: dict[str, Resources | None] = {
             node: size for node, size in snapshot.free_by_node.items() if self._free.get(node) != size
         }
@@ -224,7 +225,9 @@ class Writer:
             nodes=snapshot.nodes if snapshot.nodes != self._nodes else None,
             is_shared=snapshot.is_shared if snapshot.is_shared != self._is_shared else None,
             resource_names=snapshot.resource_names if snapshot.resource_names != self._names else None,
+            left_alone=left_alone if left_alone != self._left_alone else None,
         )
+        self._left_alone = left_alone
         self._names = snapshot.resource_names
         for label in change.labels_gone:
             del self._labelled[label]
@@ -310,6 +313,7 @@ class Reader:
         self.nodes: tuple[str, ...] = ()
         self.is_shared = False
         self.resource_names: tuple[str, ...] = ()
+        self.left_alone: frozenset[str] = frozenset()
 
     def snapshot(self, change: SnapshotChange) -> Snapshot:
         """Apply a change; return the new snapshot."""
@@ -318,7 +322,7 @@ class Reader:
             total=self.total,
             largest_node=self.largest_node,
             queues=tuple(self.queues.values()),
-            applications=tuple(self.applications.values()),
+            applications=self._views(),
             free_by_node=dict(self.free),
             reserved_by_node=dict(self.reserved),
             left_out=dict(self.left_out),
@@ -334,6 +338,13 @@ class Reader:
             nodes=self.nodes,
             is_shared=self.is_shared,
             resource_names=self.resource_names,
+        )
+
+    def _views(self) -> tuple[ApplicationView, ...]:
+        alone = self.left_alone
+        return tuple(
+            msgspec.structs.replace(view, left_alone=True) if alone and name in alone else view
+            for name, view in self.applications.items()
         )
 
     def _apply(self, change: SnapshotChange) -> None:
@@ -379,6 +390,8 @@ class Reader:
         self.nodes = self.nodes if change.nodes is None else change.nodes
         self.is_shared = self.is_shared if change.is_shared is None else change.is_shared
         self.resource_names = change.resource_names or self.resource_names
+        if change.left_alone is not None:
+            self.left_alone = frozenset(change.left_alone)
 
     def _partitions(self, change: SnapshotChange) -> dict[str, Snapshot]:
         for label in change.labels_gone:

@@ -101,9 +101,16 @@ def gpus(size: Resources, count: int) -> Resources:
     return Resources(size[0], size[1], count)
 
 
-@pytest.mark.parametrize("guaranteed", [{}, {"root.a": 2}, dict.fromkeys(("root.a", "root.b"), 4)])
-def test_a_cluster_with_gpus_is_decided_whichever_queues_have_some(guaranteed: dict[str, int]) -> None:
-    """Vectors of one snapshot differ in length: one ends with its last component that is not 0."""
+@pytest.mark.parametrize(
+    ("guaranteed", "count"), [({}, 4), ({"root.a": 2}, 4), (dict.fromkeys(("root.a", "root.b"), 4), 6)]
+)
+def test_a_cluster_with_gpus_is_decided_whichever_queues_have_some(
+    guaranteed: dict[str, int], count: int
+) -> None:
+    """Vectors of one snapshot differ in length: one ends with its last component that is not 0.
+
+    What queues do not use is shared by their dominant guarantees, those of GPUs among them.
+    """
     rows = [waits("a", "ask", (1, 9), containers=3, used=slots(2)), runs("b", "big", 14), runs("c", "c", 8)]
     plain = flat({"a": 2, "b": 14, "c": 8}, *rows)
     queues = tuple(
@@ -122,9 +129,9 @@ def test_a_cluster_with_gpus_is_decided_whichever_queues_have_some(guaranteed: d
         queues=queues,
         resource_names=("yarn.io/gpu",),
     )
-    assert needs(snapshot) == needs(plain) == {"ask": 4}
+    assert (needs(snapshot), needs(plain)) == ({"ask": count}, {"ask": 4})
     gone = msgspec.structs.replace(snapshot, total=TOTAL, largest_node=NODE)  # the nodes with GPUs are lost
-    assert needs(gone) == {"ask": 4}
+    assert needs(gone) == {"ask": 4}, "no guarantee of them counts any more"
 
 
 def test_requests_for_gpus_are_served_from_a_leaf_that_has_some_and_is_above_its_share() -> None:
