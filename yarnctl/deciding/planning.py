@@ -159,8 +159,9 @@ def make_plan(
         plan = _plan(demand, inputs, ledger, settings, tasks, first_number)
         touched |= plan.touched
         plan = plan._replace(touched=touched, demand=demand)
-        if plan.missing or not settings.model_scheduler or settings.mode == "deadlines":
-            return plan
+        is_modelled = settings.model_scheduler and settings.mode != "deadlines"
+        if plan.missing or not is_modelled or not inputs.snapshot.parents:
+            return plan  # in a flat tree the forecast alone decides
         revised = _revised(plan, inputs, ledger, whole=revisions >= REVISIONS_MAX)
         if revised is None:
             return plan
