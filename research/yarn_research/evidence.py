@@ -115,14 +115,14 @@ def page() -> str:
         parts += [] if record.asked == "reported" else [f"Asked: {record.asked}."]
         parts += [f"Nearest rival: {record.rival}."] if record.rival else []
         parts += [f"Interval: {record.interval}."] if record.interval else []
-        for indent, text in (
-            ("* ", f"**{record.topic}**, {record.date}{missed}. {record.was}"),
-            ("  * ", " ".join([*parts, f"({made_of(record)})"])),
-        ):
-            under = " " * len(indent)
-            lines += textwrap.wrap(
-                text, WIDTH, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False
-            )
+        parts = [f"**{record.topic}**, {record.date}{missed}. {record.was}", *parts]
+        lines += textwrap.wrap(
+            " ".join([*parts, f"({made_of(record)})"]),
+            WIDTH,
+            initial_indent="* ",
+            subsequent_indent="  ",
+            break_on_hyphens=False,
+        )
     return "\n".join(lines).rstrip() + "\n"
 
 

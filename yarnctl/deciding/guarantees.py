@@ -128,10 +128,7 @@ def guarantee_shares(snapshot: Snapshot, leaving: Iterable[Order], settings: Set
 
 
 def share_tree(snapshot: Snapshot, is_preemptable: Callable[[str], bool]) -> ShareQueue:
-    """Return a snapshot's tree of queues as the policy of YARN reads it; root is guaranteed the total.
-
-    Its vectors have memory and vcores alone.
-    """
+    """Return a snapshot's tree of queues as the policy of YARN reads it; root is guaranteed the total."""
     views: dict[str, ParentView] = {view.queue: view for view in snapshot.parents}
     top = "" if "" in views else ROOT  # the emulator's paths have no root
     pending = _pending(snapshot)
