@@ -33,6 +33,7 @@ from yarnctl.deciding.waiting_verdicts import Cause
 from yarnctl.journal.rendering import text
 from yarnctl.service.app import make_app
 from yarnctl.service.serving import serve_in_thread
+from yarnctl.units import decode_vector
 
 PRODUCTION = "application_1_000002"
 PROBE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
@@ -62,7 +63,7 @@ def renamed(view: View, old: str, new: str) -> View:
 
     def anew(record):
         text = msgspec.json.encode(record).decode().replace(json.dumps(old), json.dumps(new))
-        return msgspec.json.decode(text, type=type(record))
+        return msgspec.json.decode(text, type=type(record), dec_hook=decode_vector)
 
     return msgspec.structs.replace(
         view,
