@@ -103,9 +103,8 @@ def page() -> str:
         "",
         "## Newest records",
         "",
-        "A record says what a campaign gave on its date. Unless it says so it ran on one machine with two cores;",
-        "those of Spark and Flink on a real Hadoop. Earlier ones: `research/records/index.toml`,",
-        "[misses](../research/records/misses.md).",
+        "What a campaign gave on its date: unless it says so, on one machine with two cores; Spark, Flink on a real",
+        "Hadoop. Earlier ones: `research/records/index.toml`, [misses](../research/records/misses.md).",
         "",
     ]
     for record in newest(records()):
