@@ -25,7 +25,7 @@ from yarn_research.campaigns.provenance import ROOT
 
 PAGE = ROOT / "docs" / "evidence.md"
 USUAL_CORES = 2
-WIDTH = 110
+WIDTH, PARAGRAPH_LINES = 110, 5
 
 
 class MeasuredRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -87,6 +87,12 @@ def made_of(record: MeasuredRecord, folder: Path = FOLDER) -> str:
     return commit if cores[0] == USUAL_CORES else f"{commit}; {cores[0]} cores"
 
 
+def _item(indent: str, text: str) -> list[str]:
+    """Return an item of a list, wrapped."""
+    under = " " * len(indent)
+    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=under, break_on_hyphens=False)
+
+
 def page() -> str:
     """Return docs/evidence.md."""
     lines = [
@@ -113,14 +119,10 @@ def page() -> str:
         parts += [] if record.asked == "reported" else [f"Asked: {record.asked}."]
         parts += [f"Nearest rival: {record.rival}."] if record.rival else []
         parts += [f"Interval: {record.interval}."] if record.interval else []
-        parts = [f"**{record.topic}**, {record.date}{missed}. {record.was}", *parts]
-        lines += textwrap.wrap(
-            " ".join([*parts, f"({made_of(record)})"]),
-            WIDTH,
-            initial_indent="* ",
-            subsequent_indent="  ",
-            break_on_hyphens=False,
-        )
+        was = f"**{record.topic}**, {record.date}{missed}. {record.was}"
+        made = " ".join([*parts, f"({made_of(record)})"])
+        item = _item("* ", f"{was} {made}")
+        lines += item if len(item) <= PARAGRAPH_LINES else [*_item("* ", was), *_item("  * ", made)]
     return "\n".join(lines).rstrip() + "\n"
 
 

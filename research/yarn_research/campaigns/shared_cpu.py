@@ -36,6 +36,7 @@ from emulator.cluster.entities import (
     RUNNING,
     Application,
     Container,
+    NodeLabel,
     ParentConfig,
     QueueConfig,
 )
@@ -294,6 +295,7 @@ class SharedCpuCluster(Cluster):
         seed: int,
         faults: tuple[Fault, ...] = (),
         parents: tuple[ParentConfig, ...] = (),
+        labels: tuple[NodeLabel, ...] = (),
     ) -> None:
         super().__init__(
             nodes=nodes,
@@ -304,6 +306,7 @@ class SharedCpuCluster(Cluster):
             seed=seed,
             faults=faults,
             parents=parents,
+            labels=labels,
         )
         self.small = timing
         self.linger_ms = timing.am_linger_ms
