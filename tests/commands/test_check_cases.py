@@ -13,7 +13,7 @@ import pytest
 from tests.commands.test_queue_cases import TICKS, Daemon, checked, queues, served
 from tests.unit.hadoop.replaying import Replay, Reply, routes
 from tests.unit.test_check import CONF, SCHEDULER, but, leaf, told
-from yarnctl.attach.check.next_steps import next_steps
+from yarnctl.attach.check.next_steps import next_steps, run_options
 from yarnctl.attach.check.preflight import CAPACITY, Facts, with_every_leaf
 from yarnctl.attach.check.rules import check_results
 from yarnctl.attach.connection.cluster_queues import QueueNames
@@ -142,6 +142,21 @@ def test_more_trees_get_a_fix_in_their_own_unit(facts: Facts, rule: str, fix: st
     severity, _, found = told(facts)[rule]
     assert severity in ("warn", "fail")
     assert found.replace(SPOKEN, "").startswith(fix)
+
+
+@pytest.mark.parametrize("mode", ["queues", "guarantees"])
+def test_a_parent_is_judged_by_its_leaves_and_stays_in_the_options_to_run(mode: str) -> None:
+    users = parent("users", child("alice", 60), child("bob", 0), guaranteed_percent=60.0)
+    named = {"preempting_queues": ("production",), "preemptable_queues": ("users", "adhoc")}
+    facts = tree(child("production", 40), users, parent("adhoc", queue_type="parent"), mode=mode, **named)
+    found = told(facts)
+    shares = "root.production 40 %, root.users.alice 60 %, root.users.bob 0 %"
+    assert found["queues"][:2] == ("ok", f"{shares}, root.adhoc has no leaf yet")
+    if mode == "queues":
+        assert found["research-share"][:2] == ("fail", "root.users.bob is guaranteed 0 %")
+    words = run_options(facts)
+    named_in_run = [words[at + 1] for at, word in enumerate(words) if word.startswith("--preempt")]
+    assert named_in_run == ["root.production", "root.users", "root.adhoc"]
 
 
 # --- what the answer at hand shows ---------------------------------------------------------------------

@@ -116,14 +116,27 @@ def _check_leaf(path: Path, tree: Tree, known: QueueTree) -> None:
 
 
 def _check_roles(preempting: list[str], preemptable: list[str], tree: Tree, known: QueueTree) -> None:
-    """A name that stands for no one leaf, and a leaf in both roles, is a problem; nothing else is."""
+    """A name that stands for no one queue, and a queue in both roles, is a problem; nothing else is."""
     found = resolved(NamedQueues(tuple(preempting), tuple(preemptable)), known)
-    stands = {name: meant(name, tree.leaves) for name in (*preempting, *preemptable)}
+    stands = {name: meant(name, tree.leaves + tree.parents) for name in (*preempting, *preemptable)}
     unique = {name: paths[0] for name, paths in stands.items() if len(paths) == 1}
-    twice = {unique[name] for name in preempting if name in unique} & {
-        unique[name] for name in preemptable if name in unique
+    twice = {
+        max(unique[one], unique[other], key=len)
+        for one in preempting
+        for other in preemptable
+        if one in unique and other in unique
+        if all(part == as_other for part, as_other in zip(unique[one], unique[other], strict=False))
     }
-    assert dict(found.paths) == {name: ".".join(path) for name, path in unique.items()}
+    assert dict(found.paths) == {n: ".".join(path) for n, path in unique.items() if path in tree.leaves}
+    assert dict(found.parents) == {n: ".".join(path) for n, path in unique.items() if path in tree.parents}
     assert bool(found.problems) == (len(unique) < len(stands) or bool(twice))
     both = {one.path for one in found.problems if isinstance(one, QueueInBothRoles)}
     assert both == {".".join(path) for path in twice}
+    for names in (preempting, preemptable):
+        below = {
+            ".".join(leaf)
+            for leaf in tree.leaves
+            for name in names
+            if name in unique and leaf[: len(unique[name])] == unique[name]
+        }
+        assert set(found.of(names)) == below

@@ -76,13 +76,14 @@ def queue_options(command: Function) -> Function:
             "--preempting",
             multiple=True,
             metavar="QUEUE",
-            help="Leaf queue of production jobs, by full path or own name; repeatable.  [production]",
+            help="Queue of production jobs, by full path or own name; a parent means all leaves below it;"
+            " repeatable.  [production]",
         ),
         click.option(
             "--preemptable",
             multiple=True,
             metavar="QUEUE",
-            help="Leaf queue of research jobs, which can be preempted; repeatable.  [research]",
+            help="Queue of research jobs, which can be preempted; repeatable.  [research]",
         ),
         click.option(
             "--mode",

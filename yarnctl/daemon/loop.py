@@ -406,16 +406,16 @@ class Loop:
             raise
 
     def _adopt_queues(self) -> None:
-        """Continue with a controller that decides by paths, once names are resolved."""
+        """Continue with a controller that decides by paths, once names are resolved or stand for others."""
         names = self._names
         if names is None:
             return
         if names.problems and names.problems != self._unresolved:
             _LOG.warning("preemption and admission disabled: %s", joined(names.problems))
         self._unresolved = names.problems
-        if names.found is not None and not names.adopted:
+        if names.found is not None and (names.regrouped or not names.adopted):
             self.controller = self._adopt(self.controller, names.named, names.found)
-            names.adopted = True
+            names.adopted, names.regrouped = True, False
 
     def _after(self) -> None:
         """After a successful tick: record the identity and any change of mode, restore old priorities."""

@@ -60,19 +60,23 @@ def named_in(
 def with_paths(settings: Settings, named: NamedQueues, resolved: Resolved) -> Settings:
     """Return the controller's settings with paths for names.
 
-    A role without a queue keeps its names, which no queue has: an empty role would mean every queue.
+    A role without a leaf queue keeps names that no leaf has: an empty role would mean every queue.
     """
     levers = settings.levers
     if levers is not None and levers.budgets:
         levers = msgspec.structs.replace(levers, budgets=rules_with_paths(levers.budgets, resolved))
     return msgspec.structs.replace(
         settings,
-        preempting_queues=resolved.of(named.preempting) or named.preempting,
-        preemptable_queues=resolved.preemptable(named) or named.preemptable,
+        preempting_queues=resolved.of(named.preempting) or _no_leaves(named.preempting, resolved),
+        preemptable_queues=resolved.preemptable(named) or _no_leaves(named.preemptable, resolved),
         levers=levers,
         hours=settings.hours
         and tuple(msgspec.structs.replace(each, queue=resolved.paths[each.queue]) for each in settings.hours),
     )
+
+
+def _no_leaves(names: tuple[str, ...], resolved: Resolved) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in resolved.paths)
 
 
 def rules_with_paths(rules: Iterable[LossRule], resolved: Resolved) -> tuple[LossRule, ...]:
@@ -110,7 +114,7 @@ def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: b
             raise
         _LOG.warning("queue names are not resolved until the ResourceManager answers: %s", error)
     if names.problems and not must_undo:
-        remedy = "use the full path of a leaf queue, or a name that only one leaf queue has"
+        remedy = "use the full path of a queue, or a name that only one queue has"
         raise BadInput(_options(names), joined(names.problems), remedy)
     names.adopted = names.found is not None
 

@@ -71,7 +71,7 @@ from yarnctl.hadoop.http.session import passed_ns
 from yarnctl.hadoop.lock import LOCK_PATH, LockFile
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.file import JournalFile
-from yarnctl.journal.fold import Fold
+from yarnctl.journal.fold import Fold, ledger_of, state_of
 from yarnctl.journal.rebuild import Rebuilt, rebuild
 from yarnctl.loop import ClusterPort
 from yarnctl.restoring.change_file import ChangeFiles, command_for, described, stored_records
@@ -301,6 +301,7 @@ def make_loop(
 
     ``first_asks``: the source of predicted demand. ``names``: resolved names of queues (None: the plan's).
     """
+    given = plan
     if names is not None and names.found is not None:
         plan = _with_paths(plan, names.named, names.found)
     enforce = plan.attachment.enforce
@@ -328,13 +329,12 @@ def make_loop(
         first_asks.may_predict = lambda: queue_caps.enabled
 
     def adopt(controller_before: Controller, named: NamedQueues, resolved: Resolved) -> Controller:
-        by_path = _with_paths(plan, named, resolved)
+        by_path = _with_paths(given, named, resolved)
         queue_caps.preemptable_queues = by_path.settings.preemptable_queues
-        if admission is not None and by_path.admitting is not None:
+        is_first = names is not None and not names.adopted  # later, only leaves below parents change
+        if is_first and admission is not None and by_path.admitting is not None:
             set_queue_paths(admission, by_path.admitting, by_path.cluster, state.instance)
-        path_settings = msgspec.structs.replace(by_path.settings, deadlines=settings.deadlines)
-        remembered = Remembered(controller_before.ledger, controller_before.now_ms)
-        return Controller(path_settings, remembered=remembered)
+        return _continued(controller_before, by_path.settings)
 
     loop = Loop(
         controller,
@@ -357,6 +357,13 @@ def make_loop(
         in_place=lambda: _require_in_place(state, journal),
     )
     return loop, journal
+
+
+def _continued(controller: Controller, settings: Settings) -> Controller:
+    """Return the next controller: its state is that after a restart, which a replay also begins with."""
+    settings = msgspec.structs.replace(settings, deadlines=controller.settings.deadlines)
+    ledger = ledger_of(state_of(controller.ledger), controller.settings)
+    return Controller(settings, remembered=Remembered(ledger, controller.now_ms))
 
 
 def _require_in_place(state: StateDir, journal: JournalFile) -> None:

@@ -4,8 +4,9 @@ Everywhere else a queue is its full path, like ``root.prod.etl``, and paths are 
 name stands for a leaf queue if it is the leaf's full path, or the end of exactly one leaf's path, in whole
 parts: ``etl`` and ``prod.etl`` both stand for ``root.prod.etl``. A name that begins with ``root`` is a full
 path. A name that is the end of several paths is ambiguous, also where it is a whole path without ``root``:
-``default`` could be ``root.default`` or ``root.dev.default``. YARN writes the path of an application's queue
-from Hadoop 3.4 on, and the leaf's last part before.
+``default`` could be ``root.default`` or ``root.dev.default``. In a role, a name may also stand for a parent
+queue: for all leaves below it, also those that are created later. YARN writes the path of an application's
+queue from Hadoop 3.4 on, and the leaf's last part before.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ def last_part(path: str) -> str:
 def spells(name: str, path: str) -> bool:
     """Return whether a name is a path, or its end in whole parts."""
     return name == path or (not (name == ROOT or name.startswith(f"{ROOT}.")) and path.endswith(f".{name}"))
+
+
+def is_at_or_below(path: str, above: str) -> bool:
+    """Return whether a queue is another one, or below it."""
+    return path == above or path.startswith(f"{above}.")
 
 
 def is_name_of(said: str, given: str) -> bool:
@@ -86,6 +92,22 @@ class QueueTree:
             below = [path for path in self.leaves if any(path.startswith(f"{one}.") for one in above)]
             return queue_naming.ParentQueue(name[:NAME_MAX], tuple(below[:SHOWN_MAX]), len(below))
         return self.no_leaf((name,))
+
+    def resolve_in_role(self, name: str) -> str | queue_naming.QueueProblem:
+        """Return the full path of the leaf or parent queue that a name stands for, or why there is none."""
+        if name in self._paths or name in self.parents:
+            return name
+        found = [*self._spelled(name), *(path for path in self.parents if spells(name, path))]
+        if len(found) > 1:
+            return queue_naming.AmbiguousQueue(name[:NAME_MAX], tuple(found[:SHOWN_MAX]), len(found))
+        return found[0] if found else self.no_leaf((name,))
+
+    def below(self, path: str) -> tuple[str, ...]:
+        """Return the leaf queues of a path, sorted: YARN's own order changes with the queues' usage.
+
+        A leaf, also one that was a parent before, is its own.
+        """
+        return tuple(sorted(leaf for leaf in self.leaves if is_at_or_below(leaf, path)))
 
     def no_leaf(self, names: Sequence[str]) -> queue_naming.NoLeafQueue:
         """Return the reason that no leaf queue has these names."""
@@ -173,14 +195,35 @@ class NamedQueues(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """What names stand for: ``paths`` by name (an optional one that is missing is not among them)."""
+    """What names stand for, by name: ``paths`` of leaf queues, and ``parents``, which stand for their leaves.
+
+    An optional name that is missing is in neither. ``below``: the leaves of each parent now.
+    """
 
     paths: Mapping[str, str]
     problems: tuple[queue_naming.QueueProblem, ...] = ()
+    parents: Mapping[str, str] = {}
+    below: Mapping[str, tuple[str, ...]] = {}
 
     def of(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the paths of these names, each once."""
-        return tuple(dict.fromkeys(self.paths[name] for name in names if name in self.paths))
+        """Return the paths of these names' leaf queues, each once."""
+        found: dict[str, None] = {}
+        for path in self.as_named(names):
+            found.update(dict.fromkeys(self.below.get(path, (path,))))
+        return tuple(found)
+
+    def as_named(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the paths of these names, a parent's for a parent, each once."""
+        known = {**self.paths, **self.parents}
+        return tuple(dict.fromkeys(known[name] for name in names if name in known))
+
+    def without_leaf(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the parents of these names that have no leaf now."""
+        return tuple(path for path in self.as_named(names) if self.below.get(path) == ())
+
+    def at(self, tree: QueueTree) -> Resolved:
+        """Return the same names with the leaves that their parents have in a newer tree."""
+        return self._replace(below={path: tree.below(path) for path in self.parents.values()})
 
     def preemptable(self, named: NamedQueues) -> tuple[str, ...]:
         """Return the paths of the preemptable queues that do not opt out."""
@@ -191,11 +234,16 @@ class Resolved(NamedTuple):
 def resolved(named: NamedQueues, tree: QueueTree) -> Resolved:
     """Return what all names stand for, and every reason why they cannot be used as they are."""
     paths: dict[str, str] = {}
+    parents: dict[str, str] = {}
     missing: list[str] = []
     problems: list[queue_naming.QueueProblem] = []
+    roles, leaves_only = {*named.preempting, *named.preemptable}, {*named.gate, *named.pools, *named.budgets}
     for name in named.all():
-        found = tree.resolve(name)
-        if isinstance(found, str):
+        is_leaf = name in leaves_only or name not in roles
+        found = tree.resolve(name) if is_leaf else tree.resolve_in_role(name)
+        if isinstance(found, str) and found not in tree:
+            parents[name] = found
+        elif isinstance(found, str):
             paths[name] = found
         elif name in named.optional:
             continue
@@ -205,19 +253,17 @@ def resolved(named: NamedQueues, tree: QueueTree) -> Resolved:
             problems.append(found)
     if missing:
         problems.insert(0, tree.no_leaf(missing))
-    known = Resolved(paths)
-    return Resolved(paths, (*problems, *_used_twice(named, known)))
+    known = Resolved(paths, parents=parents).at(tree)
+    return known._replace(problems=(*problems, *_used_twice(named, known)))
 
 
 def _used_twice(named: NamedQueues, resolved: Resolved) -> Iterable[queue_naming.QueueProblem]:
     """Return the leaf queues that are named for two things that exclude each other."""
     if named.mode == "queues":
-        preemptable = resolved.of(named.preemptable)
-        for path in resolved.of(named.preempting):
-            if path in preemptable:
-                spelled = _names_of(path, (*named.preempting, *named.preemptable), resolved)
-                yield queue_naming.QueueInBothRoles(path, spelled)
-    if named.left_alone and resolved.of(named.preemptable) and not resolved.preemptable(named):
+        yield from _in_both_roles(named, resolved)
+    preemptable = resolved.of(named.preemptable)
+    to_come = any(name in resolved.parents for name in named.preemptable)
+    if named.left_alone and preemptable and not resolved.preemptable(named) and not to_come:
         yield queue_naming.EveryQueueLeftAlone(named.left_alone)
     for several in (named.budgets, named.pools):
         for path, count in Counter(
@@ -226,10 +272,22 @@ def _used_twice(named: NamedQueues, resolved: Resolved) -> Iterable[queue_naming
             if count > 1:
                 yield queue_naming.QueueNamedTwice(path, _names_of(path, several, resolved))
     for name in named.budgets if named.preemptable or named.mode != "guarantees" else ():
-        if name in resolved.paths and resolved.paths[name] not in (
-            preemptable := resolved.of(named.preemptable)
-        ):
+        if name in resolved.paths and resolved.paths[name] not in preemptable:
             yield queue_naming.BudgetOfNoPreemptableQueue(name, resolved.paths[name], preemptable)
+
+
+def _in_both_roles(named: NamedQueues, resolved: Resolved) -> Iterable[queue_naming.QueueProblem]:
+    """Return each queue of one role that is one of the other, or below it: now, or when it has leaves."""
+    both: dict[str, None] = {}
+    for path in resolved.as_named(named.preempting):
+        for other in resolved.as_named(named.preemptable):
+            if is_at_or_below(path, other) or is_at_or_below(other, path):
+                both[max(path, other, key=len)] = None
+    known = {**resolved.paths, **resolved.parents}
+    for path in both:
+        names = dict.fromkeys((*named.preempting, *named.preemptable))
+        above = tuple(name for name in names if name in known and is_at_or_below(path, known[name]))
+        yield queue_naming.QueueInBothRoles(path, above)
 
 
 def _names_of(path: str, names: Collection[str], resolved: Resolved) -> tuple[str, ...]:

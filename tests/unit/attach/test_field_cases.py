@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.unit.attach.recorded_case import AS_RUN, RecordedCase, checked
 from yarnctl.deciding.settings import Settings
@@ -56,6 +57,17 @@ def test_a_short_name_of_two_leaves_lists_their_paths(capfd: Any) -> None:
 
 def test_a_parent_without_children_is_no_leaf(capfd: Any) -> None:
     """c03: a parent that makes queues on demand has none yet."""
-    found = seen("c03-parents-and-on-demand-queues", capfd, "production", "adhoc")
-    assert found["severity"] == "fail"
-    assert "adhoc" in found["seen"]
+    with RecordedCase("c03-parents-and-on-demand-queues").served() as served:
+        found = checked(served.url, capfd, "--preempting", "production", "--preemptable", "adhoc")
+    assert found["queues"]["severity"] == "warn"
+    assert found["queues"]["seen"] == "root.production 80 %, root.adhoc has no leaf yet"
+    assert found["research-share"]["severity"] == found["production-share"]["severity"] == "ok"
+    assert found["research-share"]["seen"] == "root.adhoc has no leaf yet"
+
+
+@pytest.mark.parametrize("spelling", ["users", "root.users"])
+def test_a_parent_stands_for_its_leaves(capfd: Any, spelling: str) -> None:
+    """c03: alice's and bob's queues exist already."""
+    found = seen("c03-parents-and-on-demand-queues", capfd, "production", spelling)
+    assert found["severity"] == "ok"
+    assert found["seen"] == "root.production 80 %, root.users.alice 10 %, root.users.bob 10 %"

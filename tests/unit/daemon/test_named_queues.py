@@ -20,7 +20,7 @@ from yarnctl.config import ClusterAddress
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.running import Plan, run
 from yarnctl.daemon.state_dir import StateDir
-from yarnctl.deciding.settings import DEFAULT
+from yarnctl.deciding.settings import DEFAULT, LeverSettings, LossRule
 from yarnctl.errors import BadInput
 from yarnctl.journal.file import read
 from yarnctl.journal.replay import replay
@@ -74,6 +74,7 @@ class Ran:
         preempting: tuple[str, ...] = ("etl",),
         preemptable: tuple[str, ...] = ("ds",),
         dies: bool = False,
+        levers: LeverSettings | None = None,
     ) -> None:
         caplog.set_level(logging.INFO)
         loops: list[Loop] = []
@@ -91,7 +92,7 @@ class Ran:
             attachment=Attachment(preempting_queues=preempting, preemptable_queues=preemptable,
                 stable_observations=1, requests_owner="yarnctl"),
             settings=msgspec.structs.replace(DEFAULT, preempting_queues=preempting,
-                preemptable_queues=preemptable, tick_ms=1, open_tick_ms=1, observe_only=True),
+                preemptable_queues=preemptable, tick_ms=1, open_tick_ms=1, observe_only=True, levers=levers),
             state_dir=path / "state",
             ticks=ticks,
         )  # fmt: skip
@@ -272,7 +273,7 @@ def test_wrong_names_do_not_keep_a_daemon_from_restoring_what_an_earlier_run_lef
         cluster.queues["root.prod.ds"] = 1.0
         ran = Ran(cluster, tmp_path, caplog)
     assert not ran.loop.controller.ledger.open
-    assert ran.warned("queue name ds is ambiguous, it matches 2 leaf queues") == 1
+    assert ran.warned("queue name ds is ambiguous, it matches 2 queues") == 1
     assert len(ran.of("decision")) == 1
 
 
@@ -309,7 +310,7 @@ class Away(Ran):
 @pytest.mark.parametrize(
     ("preempting", "preemptable", "told"),
     [(("elt",), ("ds",), "no leaf queue elt (nearest: root.prod.etl)"),
-     (("etl",), ("research",), "research is a parent queue"), (("etl",), ("prod.etl",), "root.prod.etl")],
+     (("etl",), ("prod.etl",), "root.prod.etl"), (("etl",), ("prod",), "given as etl, prod")],
 )  # fmt: skip
 def test_run_refuses_names_that_the_tree_disproves(
     tmp_path: Path,
@@ -321,6 +322,99 @@ def test_run_refuses_names_that_the_tree_disproves(
     with ChangingCluster() as cluster, pytest.raises(BadInput) as refused:
         Ran(cluster, tmp_path, caplog, preempting=preempting, preemptable=preemptable)
     assert told in str(refused.value)
+
+
+# --- parents ----------------------------------------------------------------------------------------
+
+
+def test_a_queue_created_below_a_named_parent_gives_and_the_journal_is_replayed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The parent has no leaf at the start. A later leaf does not repeat the decision."""
+    alice, bob = "root.users.alice", "root.users.bob"
+    with ChangingCluster() as cluster:
+        cluster.parents = ["root.users"]
+
+        def create() -> None:
+            cluster.queues[alice] = 1.0
+            cluster.fill(alice)
+
+        cluster.script[4] = create
+        cluster.script[7] = lambda: cluster.want("root.prod.etl")
+        cluster.script[14] = lambda: cluster.queues.update({bob: 1.0})
+        cluster.script[17] = lambda: cluster.queues.pop(bob)
+        ran = Ran(cluster, tmp_path, caplog, ticks=24, preempting=("prod",), preemptable=("users",))
+    [decision] = ran.of("decision")
+    assert len(decision["picks"]) == 2
+    assert decision["trigger"]["queue"] == "root.prod.etl"
+    headers = [one["settings"]["preemptable_queues"] for one in ran.of("header")]
+    assert headers == [["users"], [alice], [alice, bob], [alice]]
+    ends = [one["why"]["code"] for one in ran.of("transition")]
+    assert ends == ["stopping"] * 2, "the last controller has the orders of those before"
+    journal = tmp_path / "state" / "journal.jsonl"
+    replay(read(journal), str(journal))
+    for line in (
+        "queue root.users has no leaf yet; each leaf is used as soon as it exists",
+        f"new leaf queues of root.users (1): {alice}",
+        f"new leaf queues of root.users (1): {bob}",
+        f"removed leaf queues of root.users (1): {bob}",
+    ):
+        assert caplog.messages.count(line) == 1
+    assert {one["stance"] for one in ran.of("stance")} == {"observing"}
+
+
+def test_budgets_by_short_names_stay_when_leaves_of_a_parent_change(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    levers = LeverSettings(
+        room_within_ms=1, suspend_ms=1, leave_ms=1, budgets=(LossRule("queue", "ds", 0.5),)
+    )
+    with ChangingCluster() as cluster:
+        cluster.script[4] = lambda: cluster.queues.update({"root.research.new": 1.0})
+        ran = Ran(cluster, tmp_path, caplog, ticks=8, preemptable=("research",), levers=levers)
+    budgets = [one["settings"]["levers"]["budgets"][0][:2] for one in ran.of("header")]
+    assert budgets == [["queue", "root.research.ds"]] * 2
+
+
+def test_a_parent_that_loses_its_leaves_is_named_and_gives_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.parents = ["root.research"]
+        cluster.fill("root.research.ds")
+        cluster.script[4] = lambda: [cluster.queues.pop(f"root.research.{one}") for one in ("ds", "adhoc")]
+        cluster.script[7] = lambda: cluster.want("root.prod.etl")
+        ran = Ran(cluster, tmp_path, caplog, ticks=16, preemptable=("research",))
+    assert not ran.of("decision")
+    assert ran.warned("queue root.research has no leaf any more") == 1
+    assert ran.loop.status().state == "running"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_queues_that_come_and_go_below_a_parent_leave_one_decision_and_a_journal_to_replay(
+    seed: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At any moment of a decision: also between its rounds, and while its orders are open."""
+    chance = Random(seed)  # test data
+    with ChangingCluster() as cluster:
+        cluster.parents = ["root.users"]
+        cluster.queues["root.users.alice"] = 1.0
+        cluster.fill("root.users.alice")
+
+        def change(number: int) -> None:
+            if cluster.queues.pop(f"root.users.u{number}", None) is None:
+                cluster.queues[f"root.users.u{number}"] = 1.0
+
+        for look in chance.sample(range(3, 22), 12):
+            cluster.script[look] = partial(change, chance.randrange(3))
+        cluster.script[7] = lambda: cluster.want("root.prod.etl")
+        ran = Ran(cluster, tmp_path, caplog, ticks=24, preemptable=("users",))
+    [decision] = ran.of("decision")
+    assert len(decision["picks"]) == 2
+    assert len(ran.of("header")) > 8
+    assert not ran.warned("users")
+    journal = tmp_path / "state" / "journal.jsonl"
+    replay(read(journal), str(journal))
 
 
 # --- random changes ---------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ def _is_down(facts: Facts, change: Change) -> bool:
     if change.kind != "queue":
         return True
     percent = number_of(facts.capacity(f"{change.target}.maximum-capacity"))
-    if percent is None and (found := facts.of((change.target,))):
+    if percent is None and (found := [leaf for leaf in facts.leaves if leaf.path == change.target]):
         percent = found[0].queue.maximum_percent
     return percent is None or same_value("queue", repr(percent / 100), change.now)
 

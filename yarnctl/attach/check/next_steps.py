@@ -53,14 +53,14 @@ def _apply(facts: Facts, keys: Mapping[str, str]) -> str:
 def run_options(facts: Facts) -> tuple[str, ...]:
     """Return options that suit the cluster.
 
-    Names that stand for no queue are replaced: by the running leaf queue with the largest guarantee, and the
-    one with the smallest; by one queue with deadlines if there is only one.
+    Names of parents stay. Names that stand for no queue are replaced: by the running leaf queue with the
+    largest guarantee, and the one with the smallest; by one queue with deadlines if there is only one.
     """
     mode = facts.mode
     if mode == "guarantees":
         return ("--mode", mode, *_filters(facts), *_tail(facts, mode))
     production, research = (
-        [leaf.path for leaf in facts.of(names)]
+        list(facts.resolved(names).as_named(names))
         for names in (facts.preempting_queues, facts.preemptable_queues)
     )
     if not production or (mode == "queues" and not research):
@@ -96,8 +96,8 @@ def _filters(facts: Facts) -> Iterator[str]:
     every = [leaf.path for leaf in facts.leaves]
     roles = (("--preempting", facts.preempting_queues), ("--preemptable", facts.preemptable_queues))
     for option, names in roles:
-        paths = [leaf.path for leaf in facts.of(names)]
-        for path in paths if len(paths) < len(every) else ():
+        found = facts.resolved(names)
+        for path in found.as_named(names) if len(found.of(names)) < len(every) else ():
             yield from (option, path)
 
 

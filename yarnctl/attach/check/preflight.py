@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from yarnctl.attach.connection.connection import YarnPreemption
-from yarnctl.deciding.queue_names import NamedQueues, QueueTree, resolved
+from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, resolved
 from yarnctl.hadoop.http.gateway import KnoxService
 from yarnctl.hadoop.lock import LOCK_PATH
 from yarnctl.hadoop.webhdfs import FileStatus
@@ -180,8 +180,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def of(self, names: tuple[str, ...]) -> tuple[Leaf, ...]:
         """Return the leaf queues that these names stand for, in the names' order."""
         by_path = {leaf.path: leaf for leaf in self.leaves}
-        found = resolved(NamedQueues(preemptable=names), self.queues)
-        return tuple(by_path[path] for path in found.of(names))
+        return tuple(by_path[path] for path in self.resolved(names).of(names))
+
+    def resolved(self, names: tuple[str, ...]) -> Resolved:
+        """Return what the names of one role stand for."""
+        return resolved(NamedQueues(preemptable=names), self.queues)
 
     def unseen(self, name: str, otherwise: str = "the cluster does not show it", where: str = "") -> Unseen:
         """Return why a fact is absent."""
@@ -318,8 +321,21 @@ def not_in_conf(facts: Facts) -> Unseen:
     return facts.unseen("configuration", "the key is not set", "the ResourceManager's /conf: ")
 
 
+def no_leaf_yet(facts: Facts, names: tuple[str, ...]) -> str:
+    """Return the parents by these names that have no leaf yet, in words ("": none)."""
+    return ", ".join(f"{path} has no leaf yet" for path in facts.resolved(names).without_leaf(names))
+
+
 def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
-    """Return the leaf queues by these names. Raises NotJudged if they are not known or not leaf queues."""
+    """Return the leaf queues of these names. Raises NotJudged as ``in_roles``, and if a role has none."""
+    for role in in_roles(facts, names):
+        if role and not facts.of(role):
+            raise NotJudged(ok(no_leaf_yet(facts, role)))
+    return facts.of(names)
+
+
+def in_roles(facts: Facts, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return those of these names that preempt, and are preemptable. Raises NotJudged for a problem."""
     if facts.root is None:
         raise NotJudged(unknown(facts.unseen("root")))
     named = NamedQueues(
@@ -329,6 +345,6 @@ def leaf_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
     )
     problems = resolved(named, facts.queues).problems
     if problems:
-        fix = f"set --preempting and --preemptable to leaf queues, or add the queue to {CAPACITY}root.queues"
+        fix = f"set --preempting and --preemptable to queues, or add the queue to {CAPACITY}root.queues"
         raise NotJudged(fail(joined(problems), fix))
-    return facts.of(names)
+    return named.preempting, named.preemptable

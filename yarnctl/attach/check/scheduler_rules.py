@@ -19,7 +19,9 @@ from yarnctl.attach.check.preflight import (
     Unseen,
     fail,
     hadoop_version,
+    in_roles,
     leaf_queues,
+    no_leaf_yet,
     number_of,
     ok,
     require_configuration,
@@ -145,18 +147,23 @@ def share_queues(facts: Facts, names: tuple[str, ...]) -> tuple[Leaf, ...]:
 
 def queues(facts: Facts) -> CheckResult:
     """Production and research jobs must use different leaf queues, both in state RUNNING."""
-    found = leaf_queues(facts, facts.used_queues)
+    roles = in_roles(facts, facts.used_queues)
+    found = facts.of(facts.used_queues)
     stopped = [leaf for leaf in found if leaf.queue.state not in ("RUNNING", "")]
     if stopped and facts.mode != "guarantees":  # There no option named it: it may be stopped on purpose
         chains = [one for leaf in stopped for one in facts.chain(leaf.path)]
         keys = {f"{one.path}.state": "RUNNING" for one in chains if one.queue.state not in ("RUNNING", "")}
         said = ", ".join(f"{leaf.path} is {leaf.queue.state}" for leaf in stopped)
         return warn(said, set_keys(facts, keys))
-    states = {leaf.path: f" ({leaf.queue.state})" for leaf in stopped}
-    if facts.is_all_labelled:
-        return ok(", ".join(f"{leaf.path}{states.get(leaf.path, '')}" for leaf in found))
-    shares = (f"{leaf.path} {leaf.queue.guaranteed_percent:g} %{states.get(leaf.path, '')}" for leaf in found)
-    return ok(", ".join(shares))
+    parts = []
+    for leaf in found:
+        share = "" if facts.is_all_labelled else f" {leaf.queue.guaranteed_percent:g} %"
+        parts.append(f"{leaf.path}{share}{f' ({leaf.queue.state})' if leaf in stopped else ''}")
+    if none_yet := no_leaf_yet(facts, facts.used_queues):
+        parts.append(none_yet)
+    if not all(facts.of(role) for role in roles if role):
+        return warn(", ".join(parts), "submit an application below the parent queue, or add a leaf queue")
+    return ok(", ".join(parts))
 
 
 def pending_leaves(facts: Facts) -> list[Leaf]:

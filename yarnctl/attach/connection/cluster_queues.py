@@ -1,8 +1,8 @@
 """Resolve the names of queues on this cluster once, and log when their leaf queues change.
 
-A name keeps the path of the first look at the scheduler's queues, whatever is added to the tree. A later leaf
-with the same name, a leaf that vanishes, and a leaf that is stopped, is logged once. While a leaf is missing,
-no order is sent in it.
+A name keeps the path of the first look at the scheduler's queues, whatever is added to the tree. The leaves
+of a parent are those of the newest look. A later queue with the same name, a leaf that vanishes, and a leaf
+that is stopped, is logged once. While a leaf is missing, no order is sent in it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 
-from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved, capped, resolved, spells
+from yarnctl.deciding.queue_names import (
+    SHOWN_MAX,
+    NamedQueues,
+    QueueTree,
+    Resolved,
+    capped,
+    resolved,
+    spells,
+)
 from yarnctl.deciding.reasons.eligibility import LeftAlone
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.queue_naming import QueueProblem, QueuesUnread, QueuesVanished
@@ -29,7 +37,8 @@ class QueueNames:
 
     ``tree`` is the newest (None: none has been read). ``found`` has the paths (None: not resolved), and
     ``problems`` why not. ``adopted`` False: they were resolved after the start, and the host does not use the
-    paths yet; until it does, no order is sent.
+    paths yet; until it does, no order is sent. ``regrouped``: the leaves below a named parent have
+    changed, and the host does not use the new ones yet; orders in the others are sent.
     """
 
     def __init__(self, named: NamedQueues) -> None:
@@ -38,6 +47,7 @@ class QueueNames:
         self.found: Resolved | None = None
         self.problems: tuple[QueueProblem, ...] = ()
         self.adopted = True
+        self.regrouped = False
         self.preempting: frozenset[str] = frozenset()
         self.preemptable: frozenset[str] = frozenset()
         self.left_alone: frozenset[str] = frozenset()
@@ -54,6 +64,7 @@ class QueueNames:
             self._resolve(tree)
         else:
             self._compare(tree, self.found)
+            self._regroup(tree, self.found)
 
     def read_states(self, states: Mapping[str, str]) -> None:
         """Log each change of the state of a named leaf queue; ``states`` by path, "": not shown."""
@@ -74,13 +85,35 @@ class QueueNames:
         self.problems = found.problems
         if found.problems:
             return
-        self.found = found
-        self.preempting = frozenset(found.of(self.named.preempting))
-        self.preemptable = frozenset(found.preemptable(self.named))
+        self._use(found)
         self.left_alone = frozenset(found.of(self.named.left_alone))
-        if self.named.mode == "queues" and not (self.preempting and self.preemptable):
-            missing = [name for name in self.named.all() if name not in found.paths]
+        for path in found.without_leaf(self.named.all()):
+            _LOG.info("queue %s has no leaf yet; each leaf is used as soon as it exists", path)
+        roles = found.as_named(self.named.preempting), found.as_named(self.named.preemptable)
+        if self.named.mode == "queues" and not all(roles):
+            missing = [name for name in self.named.all() if not found.as_named((name,))]
             _LOG.warning("preemption disabled: %s", joined((tree.no_leaf(missing),)))
+
+    def _use(self, resolved: Resolved) -> None:
+        self.found = resolved
+        self.preempting = frozenset(resolved.of(self.named.preempting))
+        self.preemptable = frozenset(resolved.preemptable(self.named))
+
+    def _regroup(self, tree: QueueTree, resolved: Resolved) -> None:
+        """Use the leaves that the named parents have now, and log which are new or were removed."""
+        now = resolved.at(tree)
+        if now.below == resolved.below:
+            return
+        for path, leaves in now.below.items():
+            old = resolved.below[path]
+            for what, changed in (("new", {*leaves} - {*old}), ("removed", {*old} - {*leaves})):
+                if changed:
+                    shown = ", ".join(sorted(changed)[:SHOWN_MAX])
+                    _LOG.info("%s leaf queues of %s (%d): %s", what, path, len(changed), shown)
+            if old and not leaves:
+                _LOG.warning("queue %s has no leaf any more; no order is sent in it until it has one", path)
+        self._use(now)
+        self.regrouped = True
 
     def _compare(self, tree: QueueTree, resolved: Resolved) -> None:
         gone = tuple(dict.fromkeys(path for path in resolved.paths.values() if path not in tree))
@@ -93,26 +126,31 @@ class QueueNames:
                 _LOG.info("leaf queue %s exists again", path)
         self._vanished = gone
         before, self._doubled = self._doubled, {}
-        for name, path in resolved.paths.items():
-            others = tuple(one for one in tree.leaves if one != path and spells(name, one))
+        for name, path in (*resolved.paths.items(), *resolved.parents.items()):
+            queues = tree.leaves if name in resolved.paths else (*tree.leaves, *tree.parents)
+            others = tuple(one for one in queues if one != path and spells(name, one))
             if name == path or not others:
                 continue
             self._doubled[name] = others
             if new := [one for one in others if one not in before.get(name, ())]:
-                message = "a new leaf queue has the name %s: %s; the name still means %s: use its full path"
+                message = "a new queue has the name %s: %s; the name still means %s: use its full path"
                 _LOG.warning(message, name, ", ".join(new), path)
 
     def is_preempting(self, path: str) -> bool:
         """Return whether a queue's applications may preempt; with deadlines, every queue's may."""
-        return self.named.mode == "deadlines" or path in self.preempting or self._is_any(self.preempting)
+        return (
+            self.named.mode == "deadlines" or path in self.preempting or self._is_any(self.named.preempting)
+        )
 
     def is_preemptable(self, path: str) -> bool:
         """Return whether a queue's applications are preemptable."""
-        return path in self.preemptable or (self._is_any(self.preemptable) and path not in self.left_alone)
+        return path in self.preemptable or (
+            self._is_any(self.named.preemptable) and path not in self.left_alone
+        )
 
-    def _is_any(self, role: frozenset[str]) -> bool:
+    def _is_any(self, names: tuple[str, ...]) -> bool:
         """Return whether every queue has a role: with guarantees, if none is named."""
-        return self.named.mode == "guarantees" and self.found is not None and not role
+        return self.named.mode == "guarantees" and self.found is not None and not names
 
     def may_be_lowered(self, path: str) -> bool:
         """Return whether a queue is preemptable, or a parent with only preemptable leaves."""
@@ -121,7 +159,7 @@ class QueueNames:
     def means_preempting(self, name: str) -> bool:
         """Return whether a queue name in a job's request stands for a preempting queue."""
         found = None if self.tree is None else self.tree.resolve(name)
-        return isinstance(found, str) and (found in self.preempting or self._is_any(self.preempting))
+        return isinstance(found, str) and (found in self.preempting or self._is_any(self.named.preempting))
 
     def of_application(self, queue: str) -> str:
         """Return the path of the queue in an application's row; the name in the row if it is ambiguous."""

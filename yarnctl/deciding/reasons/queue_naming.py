@@ -25,7 +25,7 @@ class NoLeafQueue(Reason, frozen=True):
 
 
 class AmbiguousQueue(Reason, frozen=True):
-    sentence = "queue name {name} is ambiguous, it matches {count} leaf queues: {paths:list}"
+    sentence = "queue name {name} is ambiguous, it matches {count} queues: {paths:list}"
     remedy = "give the full path"
     name: str
     paths: tuple[str, ...]
@@ -33,10 +33,12 @@ class AmbiguousQueue(Reason, frozen=True):
 
 
 class ParentQueue(Reason, frozen=True):
+    """Where only a leaf can be named: not in a role."""
+
     sentence = "queue {name} is a parent queue"
     remedy = (
         "[leaves?name one of its {count} leaf queues: {leaves:list}"
-        "|it has no leaf queue now: name one when it has, or use --mode guarantees]"
+        "|it has no leaf queue now: name one when it has]"
     )
     name: str
     leaves: tuple[str, ...]
