@@ -79,7 +79,7 @@ def test_the_cluster_is_read(manager: ResourceManager, version: str) -> None:
     assert manager.configuration()["yarn.resourcemanager.scheduler.class"].endswith(".CapacityScheduler")
     queues = manager.scheduler_configuration()["yarn.scheduler.capacity.root.queues"]
     assert sorted(queues.split(",")) == ["production", "research"]
-    total, largest, free = views.cluster_room(views.partition_of(manager.nodes()))
+    total, largest, free = views.cluster_room(views.by_partition(manager.nodes())[""])
     assert (total.memory_mib, total.vcores) == (metrics.total_mib, metrics.total_vcores)
     assert largest.memory_mib > 0 < len(free)
 

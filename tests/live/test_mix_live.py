@@ -5,7 +5,6 @@ Law: what was done is read from the journal, what it cost from the cluster's own
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ import pytest
 from emulator.live.jobs.submission_client import Client
 from emulator.live.jobs.workload_replay import ReplayedJob, play
 from tests.soak.virtual_live import job
-from tests.soak.virtual_live_sides import Case, program, read_records, told
+from tests.soak.virtual_live_sides import Case, attached, read_records
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.model import HeldTime, Kill
 from yarnctl.deciding.records import Decision, Record, Requests, Transition
@@ -39,14 +38,8 @@ class Lived(NamedTuple):
 
 def live(folder: Path, *words: str) -> Lived:
     """Run the case with the mix."""
-    cluster = ("serve", "--nodes", str(CASE.nodes), "--slots", str(CASE.slots), "--port", "0", "--json")
-    how = ("--containers", "modelled", "--speed", str(SPEED), "--work", str(folder / "work"))
-    with program("emulator.cli", *cluster, *how, log=folder / "serve.log") as serve:
-        assert serve.stdout is not None
-        url = json.loads(serve.stdout.readline())["url"]
-        options = (*told(CASE, url, folder / "state"), "--eviction", "mix", *words)
-        with program("tests.soak.virtual_live_sides", str(SPEED), *options, log=folder / "yarnctl.log"):
-            rows = play(Client(url, "harness"), CASE.jobs, SPEED)
+    with attached(CASE, folder, SPEED, *words) as url:
+        rows = play(Client(url, "harness"), CASE.jobs, SPEED)
     journal = folder / "state" / "journal.jsonl"
     return Lived({row.name: row for row in rows}, read_records(journal), journal)
 

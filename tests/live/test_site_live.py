@@ -6,9 +6,8 @@ Law: jobs are submitted as users do, without wrap; what was done is read from th
 from __future__ import annotations
 
 import contextlib
-import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.soak.virtual_live_sides import Case, program, read_records, told
+from tests.soak.virtual_live_sides import Case, attached, read_records
 from yarnctl.cli import PROGRAM
 from yarnctl.cli import wrap as wrap_command
 from yarnctl.command_line import exit_status_of
@@ -28,19 +27,6 @@ from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry, merge, read_file
 SPEED = 5.0
 PATIENCE_S = 120.0
 CASE = Case("site", nodes=2, slots=4, jobs=())
-
-
-@contextlib.contextmanager
-def attached(folder: Path, *words: str) -> Iterator[str]:
-    """Run a cluster of eight containers, and yarnctl with the mix; yield the cluster's address."""
-    cluster = ("serve", "--nodes", str(CASE.nodes), "--slots", str(CASE.slots), "--port", "0", "--json")
-    how = ("--containers", "modelled", "--speed", str(SPEED), "--work", str(folder / "work"))
-    with program("emulator.cli", *cluster, *how, log=folder / "serve.log") as serve:
-        assert serve.stdout is not None
-        url = json.loads(serve.stdout.readline())["url"]
-        options = (*told(CASE, url, folder / "state"), "--eviction", "mix", *words)
-        with program("tests.soak.virtual_live_sides", str(SPEED), *options, log=folder / "yarnctl.log"):
-            yield url
 
 
 def submit(url: str, queue: str, user: str, tasks: str, *words: str) -> str:
@@ -81,7 +67,7 @@ def defaults(folder: Path, may_lose: str) -> list[str]:
 @pytest.mark.xdist_group("site-live")
 def test_a_job_with_the_sites_defaults_is_preempted_within_its_kill_budget(tmp_path: Path) -> None:
     """Maps are killed, at most what the default allows of that job; no reducer is suspended."""
-    with attached(tmp_path) as url:
+    with attached(CASE, tmp_path, SPEED) as url:
         job = submit(url, "research", "ann", "8x120,1x20", *defaults(tmp_path, "40%"))
         time.sleep(40 / SPEED)
         submit(url, "production", "bob", "2x5")
@@ -102,7 +88,7 @@ def test_a_tag_opts_out_and_a_closed_queue_gives_nothing_until_it_opens(tmp_path
     closes = opens + timedelta(hours=3)
     file = tmp_path / "budgets.toml"
     file.write_text(f'[queue.research]\nhours = ["{opens:%H:%M}-{closes:%H:%M}"]\nzone = "UTC"\n')
-    with attached(tmp_path, "--may-lose", "100%", "--budgets", str(file)) as url:
+    with attached(CASE, tmp_path, SPEED, "--may-lose", "100%", "--budgets", str(file)) as url:
         out = submit(url, "research", "ann", "3x900", "-D", "mapreduce.job.tags=yarnctl-leave-alone")
         job = submit(url, "research", "ann", "3x900")
         time.sleep(6)

@@ -108,6 +108,19 @@ def told(case: Case, url: str, state: Path) -> tuple[str, ...]:
     return (*where, "--policy", case.job_policy, "--task-policy", case.task_policy)
 
 
+@contextlib.contextmanager
+def attached(case: Case, folder: Path, speed: float, *words: str) -> Iterator[str]:
+    """Run a case's cluster with modelled containers, and yarnctl with the mix; yield its address."""
+    cluster = ("serve", "--nodes", str(case.nodes), "--slots", str(case.slots), "--port", "0", "--json")
+    how = ("--containers", "modelled", "--speed", str(speed), "--work", str(folder / "work"))
+    with program("emulator.cli", *cluster, *how, log=folder / "serve.log") as serve:
+        assert serve.stdout is not None
+        url = json.loads(serve.stdout.readline())["url"]
+        options = (*told(case, url, folder / "state"), "--eviction", "mix", *words)
+        with program("tests.soak.virtual_live_sides", str(speed), *options, log=folder / "yarnctl.log"):
+            yield url
+
+
 def drawn_phases(nodes: int) -> tuple[int, ...]:
     """Return when in each second the nodes of a cluster beat, live and in virtual time."""
     interval_ms = HADOOP3.nm_heartbeat_ms

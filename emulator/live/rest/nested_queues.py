@@ -130,7 +130,7 @@ def _eligibility(queue: TreeQueue) -> str:
 
 
 def _draining(row: Row) -> Row:
-    """Return the state of a stopped queue whose applications still run."""
+    """Return the state of a stopped queue with applications that still run."""
     return {"state": "DRAINING"} if row["state"] == "STOPPED" and row["numApplications"] else {}
 
 

@@ -273,8 +273,8 @@ class ManagerSite:
 
     def _node_labels(self, _: WebRequest) -> Reply:
         self.manager.now_ms()
-        told = {"nodeLabelInfo": cluster_info.labels(self.manager)}
-        return self.dialect.mapped(told if self.dialect.version == "3.4" else {"nodeLabelsInfo": told})
+        answer = {"nodeLabelInfo": cluster_info.labels(self.manager)}
+        return self.dialect.mapped(answer if self.dialect.version == "3.4" else {"nodeLabelsInfo": answer})
 
     def _node_to_labels(self, _: WebRequest) -> Reply:
         self.manager.now_ms()
@@ -284,8 +284,8 @@ class ManagerSite:
             for node in self.manager.nodes.values()
             if node.actor.label
         ]
-        told = {"nodeToLabels": {"entry": entries} if entries else {}}
-        return self.dialect.mapped(told if self.dialect.version == "3.4" else {"nodeToLabelsInfo": told})
+        answer = {"nodeToLabels": {"entry": entries} if entries else {}}
+        return self.dialect.mapped(answer if self.dialect.version == "3.4" else {"nodeToLabelsInfo": answer})
 
     def _attempt_of(self, app: AppRecord, request: WebRequest) -> AttemptRecord:
         name = request.values[1]

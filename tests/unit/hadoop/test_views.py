@@ -159,7 +159,7 @@ def test_room_of_a_cluster():
         yarn.NodeRow("a", "RUNNING", available_mib=-5, capacity=yarn.Vector(6, 2)),
         yarn.NodeRow("c", "DECOMMISSIONING", available_mib=4, available_vcores=4),
     ]
-    assert views.cluster_room(views.partition_of(nodes)) == ((14, 8), (6, 2), {"b": (3, 1)})
+    assert views.cluster_room(views.by_partition(nodes)[""]) == ((14, 8), (6, 2), {"b": (3, 1)})
 
 
 def test_an_application_just_accepted_by_3_5_has_no_containers():

@@ -20,7 +20,7 @@ from yarnctl.hadoop.wire.node_activities import NodeActivities, YarnWords
 
 READS_MAX = 4
 NODES_MAX = 64  # Nodes of one reservation that are read in turn
-HEARTBEAT_MS, HEARTBEAT_DIGITS = 1_000, 9  # The default counts for a longer number, which is no interval
+HEARTBEAT_MS, HEARTBEAT_DIGITS = 1_000, 9  # A longer number is not an interval: the default counts
 ARMED_MS = 10_000
 AGAIN_MS = 4_000
 KEPT_MS = 10_000

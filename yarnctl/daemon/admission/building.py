@@ -147,7 +147,7 @@ class ClusterSize:
         container_mib = self._container_mib
         if self._options.capacity is not None:
             return Size(self._options.capacity, container_mib, reported=True)
-        nodes = views.partition_of(self._manager.nodes())
+        nodes = views.by_partition(self._manager.nodes())[""]
         most = sum(node.total.memory_mib // container_mib for node in nodes)
         if self._options.queues:
             total = Resources(
@@ -190,7 +190,7 @@ class PoolSize:
             )
         if self._settings.capacity is not None:
             return Size(self._settings.capacity, container_mib, reported=True)
-        sizes = [node.total for node in self._manager.nodes() if node.partition == label]
+        sizes = [node.total for node in views.by_partition(self._manager.nodes()).get(label, ())]
         total = Resources(sum(size.memory_mib for size in sizes), sum(size.vcores for size in sizes))
         most_mib = self._most_mib(leaf, total)
         return Size(

@@ -440,11 +440,6 @@ def kind_of(container: yarn.ContainerRow) -> TaskKind | None:
     return "map" if container.priority in (FAILED_MAP, *MAPS) else None
 
 
-def partition_of(nodes: Iterable[yarn.NodeRow], label: str = "") -> tuple[yarn.NodeRow, ...]:
-    """Return the nodes with a label; "": those without one."""
-    return tuple(node for node in nodes if node.partition == label)
-
-
 def by_partition(nodes: Iterable[yarn.NodeRow]) -> dict[str, list[yarn.NodeRow]]:
     """Return the nodes by label; "": those without one, always there."""
     found: dict[str, list[yarn.NodeRow]] = {"": []}
