@@ -84,7 +84,7 @@ class Activities:
     def _branch(self, scheduler: TreeScheduler, queue: TreeQueue, node: Node) -> dict[str, Any]:
         if queue.leaf is not None:
             return self._leaf(queue.leaf, queue.path, node, queue, scheduler)
-        if not queue.demanding:
+        if not queue.demanding and not _is_waited_in(scheduler, queue):
             return {"name": queue.path, "allocationState": "SKIPPED", "diagnostic": NO_DEMAND}
         if not queue.has_room(1, 1):
             return {"name": queue.path, "allocationState": "REJECTED", "diagnostic": AT_MAXIMUM}
@@ -100,7 +100,7 @@ class Activities:
         queue: TreeQueue | None = None,
         scheduler: TreeScheduler | None = None,
     ) -> dict[str, Any]:
-        if not leaf.demand:
+        if not leaf.demand and not leaf.waiting:
             return {"name": path, "allocationState": "SKIPPED", "diagnostic": NO_DEMAND}
         room = Resources(leaf.maximum_mib - leaf.used_mib, leaf.maximum_vcores - leaf.used_vcores)
         if min(room) <= 0 or (queue is not None and not queue.has_room(1, 1)):
@@ -117,6 +117,15 @@ class Activities:
                 return {"name": path, "allocationState": "SKIPPED", "diagnostic": said, "children": rows}
             rows.append({"name": name, "allocationState": "SKIPPED", "children": [_request(node, ask)]})
         return {"name": path, "allocationState": "SKIPPED", "children": rows}
+
+
+def _is_waited_in(scheduler: TreeScheduler, queue: TreeQueue) -> bool:
+    """Return whether an application below a queue waits for its activation: that is demand, too."""
+    return any(
+        each.leaf.waiting
+        for each in scheduler.nodes.values()
+        if each.leaf is not None and (each is queue or queue in each.chain)
+    )
 
 
 def _request(node: Node, ask: Ask, state: str = "SKIPPED") -> dict[str, Any]:
