@@ -181,13 +181,12 @@ def budgets(text: str) -> Act:
     return act
 
 
-def others_take(stage: Stage) -> object:
-    """Once an order is sent, let four applications of a queue that YARN serves first wait."""
-    if not stage.wire.orders:
-        return LATER
-    for at in range(4):
-        stage.submit(Submitted(job(f"adhoc-{at}", 0, [60], [], queue="adhoc")))
-    return None
+def wrong(name: str) -> Act:
+    """Return the act that lets the ResourceManager misstate its "order" of queues, or its "heartbeat".
+
+    Nothing else leads to orders in vain, or to a request that fits and is not granted in time.
+    """
+    return lambda stage: stage.wire.flags.add(f"wrong-{name}")
 
 
 def resume(stage: Stage) -> object:
@@ -487,16 +486,16 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "stands-aside",
-        NIGHTLY,
-        tuple((0.5, Submitted(wanted(f"production-{at}", 1, 30))) for at in range(4)),
-        queues=queues(
-            {"production": 45, "adhoc": 45, "research": 10}, adhoc={"preempting": False, "am_ratio": 1.0}
-        ),
-        timing=msgspec.structs.replace(QUICK, nm_heartbeat_ms=1000, am_heartbeat_ms=1000),
-        acts=((1.0, others_take), (3.0, resume)),
+        (Submitted(reduces(count=11)), Submitted(wanted("production-0", 7, 60))),
+        soon(wanted()),
+        full=20,
+        slots=10,
+        queues=queues({"production": 30, "research": 50, "other": 20}, other={"preempting": False}),
+        before=(wrong("order"),),
+        acts=((3.0, resume),),
         expects=("containers-ordered", "standing-aside"),
         explains=(r"to end the pause earlier, run yarnctl resume root\.production",),
-        seconds=90,
+        seconds=60,
     ),
     # up to guarantees
     Scenario(
@@ -593,6 +592,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         ((0.5, Submitted(wanted(count=4, seconds=10))),),
         full=4,
         timing=msgspec.structs.replace(QUICK, nm_heartbeat_ms=4000),
+        before=(wrong("heartbeat"),),
         expects=("fits-not-granted",),
     ),
     Scenario(

@@ -130,8 +130,43 @@ _WITHDRAWN = re.compile(r"/(attempt_[0-9]+_[0-9]+_[mr]_[0-9]+_[0-9]+)/[^/]+\.wit
 _LEAVE = re.compile(r"/(application_[0-9_]+)/[0-9]{9}-leave-[^/]+\.order$")
 
 
+def _misstated(send: Any, change: Callable[[Any], None]) -> Any:
+    """Send an answer of JSON after ``change``."""
+    head: list[Any] = []
+
+    async def sent(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            head.append(message)
+            return
+        body = msgspec.json.decode(message["body"])
+        change(body)
+        text = msgspec.json.encode(body)
+        kept = [(name, value) for name, value in head[0]["headers"] if name.lower() != b"content-length"]
+        length = (b"content-length", str(len(text)).encode())
+        await send({**head[0], "headers": [*kept, length]})
+        await send({**message, "body": text})
+
+    return sent
+
+
+def _production_first(body: Any) -> None:
+    root = body["scheduler"]["schedulerInfo"]
+    root["orderingPolicyInfo"] = "priority-utilization"
+    for leaf in root["queues"]["queue"]:
+        leaf["queuePriority"] = 10 if leaf["queueName"] == "production" else 0
+
+
+def _short_heartbeat(body: Any) -> None:
+    for row in body["properties"]:
+        if row["key"].endswith("nodemanagers.heartbeat-interval-ms"):
+            row["value"] = "500"
+
+
 class Wire:
-    """The emulator's web, and what yarnctl sends through it. ``flags`` "down", "store-down": no answer."""
+    """The emulator's web, and what yarnctl sends through it. ``flags`` "down", "store-down": no answer.
+
+    "wrong-order", "wrong-heartbeat": an answer misstates the order of queues, or the nodes' heartbeat.
+    """
 
     def __init__(self, whole: AllInOne) -> None:
         self.whole = whole
@@ -162,6 +197,10 @@ class Wire:
             self.looks.append(now_ms())
         if ours and scope["method"] != "GET":
             self._note(path)
+        if "wrong-order" in self.flags and path.endswith("/ws/v1/cluster/scheduler"):
+            send = _misstated(send, _production_first)
+        if "wrong-heartbeat" in self.flags and path.endswith("/conf"):
+            send = _misstated(send, _short_heartbeat)
         await self.whole.web(scope, receive, send)
         if ours and (target := parse_qs(query).get("destination")):
             self._renamed(target[0])

@@ -234,7 +234,7 @@ def _keys(manager: LiveResourceManager) -> dict[str, str]:
             "maximum-capacity": f"{config.maximum_ratio * 100:g}",
             "maximum-am-resource-percent": f"{config.am_ratio:g}",
             "user-limit-factor": f"{factor:g}",
-            "priority": "10" if config.preempting else "0",
+            "priority": "0",
         }
         own |= CONSTANT_FIELDS["queueKeys"]
         if manager.settings.preemption is not None:
