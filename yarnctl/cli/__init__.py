@@ -18,6 +18,7 @@ COMMANDS = {
     "admit": ("yarnctl.cli.admit:command", "Submit a job with a deadline when it is admitted."),
     "admissions": ("yarnctl.cli.admissions:command", "Show or withdraw admission requests."),
     "apps": ("yarnctl.cli.apps:command", "Show applications as a running daemon sees them."),
+    "bill": ("yarnctl.cli.bill:command", "Show what YARN's own preemption threw away."),
     "budgets": ("yarnctl.cli.budgets:command", "Show loss budgets and the containers freed by them."),
     "check": ("yarnctl.cli.check:command", "Check the cluster's configuration and print fixes."),
     "checkpoints": ("yarnctl.cli.checkpoints:command", "List, show, verify and delete checkpoints in HDFS."),

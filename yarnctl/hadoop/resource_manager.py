@@ -181,6 +181,11 @@ class ResourceManager:
         found = [row for row in rows if row.final_status == "SUCCEEDED" and user in ("", row.user)]
         return tuple(sorted(found, key=lambda row: (-row.ended_at_ms, row.application)))
 
+    def billed_applications(self, since_ms: int) -> tuple[yarn.BilledApplication, ...]:
+        """Return the applications that run or have ended since an instant, as far as they are kept."""
+        rows = self._to.read(f"{ROOT}/apps", yarn.BILLED_APPLICATIONS, {"deSelects": ",".join(HEAVY)})
+        return tuple(row for row in rows if not 0 < row.ended_at_ms < since_ms)
+
     def app_attempts(self, application: str) -> tuple[yarn.AppAttempt, ...]:
         """Return the attempts of the application's master, the oldest first."""
         path = f"{ROOT}/apps/{_id(_APPLICATION, application)}/appattempts"

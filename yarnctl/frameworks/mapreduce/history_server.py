@@ -14,7 +14,7 @@ import re
 
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.mapreduce import rest as mapreduce
-from yarnctl.frameworks.mapreduce.rest import EndedJob
+from yarnctl.frameworks.mapreduce.rest import EndedJob, Task, TaskAttempt
 from yarnctl.hadoop.http.answers import BadAnswer, explain
 from yarnctl.hadoop.http.session import CallLimits
 from yarnctl.hadoop.http.transport import Transport
@@ -27,6 +27,7 @@ LISTED_MAX = 20_000  # The history server's own limit of a list (``mapreduce.job
 
 _APPLICATION = re.compile(r"application_([0-9]{1,20}_[0-9]{1,12})")
 _JOB = re.compile(r"job_[0-9]{1,20}_[0-9]{1,12}")
+_TASK = re.compile(r"task_[0-9]{1,20}_[0-9]{1,12}_[mr]_[0-9]{1,12}")
 
 
 def job_of(application: str) -> str:
@@ -81,6 +82,18 @@ class HistoryServer:
         """Return a job's whole configuration, as it was in effect."""
         rows = self._to.read(f"{self._path(job)}/conf", mapreduce.JOB_CONFIGURATION)
         return {row.name: row.value for row in rows}
+
+    def tasks(self, job: str) -> tuple[Task, ...]:
+        """Return all tasks of a job."""
+        return tuple(self._to.read(f"{self._path(job)}/tasks", mapreduce.TASKS))
+
+    def attempts(self, job: str, task: str) -> tuple[TaskAttempt, ...]:
+        """Return all attempts at a task, the oldest first."""
+        if not _TASK.fullmatch(task):
+            form = "task_<time>_<number>_<m or r>_<n>"
+            raise BadInput(f"id {task[:60]!r}", "not a task id", f"use the form {form}")
+        rows = self._to.read(f"{self._path(job)}/tasks/{task}/attempts", mapreduce.ATTEMPTS)
+        return tuple(sorted(rows, key=lambda row: row.started_at_ms))
 
     def close(self) -> None:
         """Close all connections."""

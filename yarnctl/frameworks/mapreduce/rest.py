@@ -44,6 +44,8 @@ class EndedJob(msgspec.Struct, frozen=True):
     maps_total: Count = field(name="mapsTotal", default=0)
     reduces_total: Count = field(name="reducesTotal", default=0)
     uberized: bool = False
+    killed_maps: Count = field(name="killedMapAttempts", default=0)
+    killed_reduces: Count = field(name="killedReduceAttempts", default=0)
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -55,6 +57,7 @@ class Task(msgspec.Struct, frozen=True):
     progress_percent: Percent = field(name="progress", default=0.0)
     started_at_ms: InstantMs = field(name="startTime", default=0)
     finished_at_ms: InstantMs = field(name="finishTime", default=0)
+    successful: str = field(name="successfulAttempt", default="")
 
 
 class TaskAttempt(msgspec.Struct, frozen=True):

@@ -30,6 +30,16 @@ def left_well(removal: str) -> bool:
     return _ILL.search(removal) is None
 
 
+def instant_ms(text: str) -> int:
+    """Return an instant as Spark writes it, in ms since the epoch; -1 if it is none."""
+    if len(text) != INSTANT_LENGTH or not text.endswith("GMT"):
+        return -1
+    try:
+        return int(datetime.fromisoformat(text[:-3]).replace(tzinfo=UTC).timestamp() * 1000)
+    except ValueError:
+        return -1
+
+
 class Version(msgspec.Struct, frozen=True):
     """GET /version."""
 
@@ -81,6 +91,29 @@ class Executor(msgspec.Struct, frozen=True):
         return max(0, self.memory_used) + max(0, self.disk_used)
 
 
+class HistoryExecutor(msgspec.Struct, frozen=True):
+    """GET /allexecutors of the history server: when an executor came and went, and why."""
+
+    executor: Name = field(name="id")
+    added: Name = field(name="addTime", default="")
+    removed: Name = field(name="removeTime", default="")
+    remove_reason: str = field(name="removeReason", default="")
+    busy_ms: Total = field(name="totalDuration", default=0)
+
+
+class HistoryAttempt(msgspec.Struct, frozen=True):
+    """One attempt of an application; without an id in client mode."""
+
+    attempt: Name = field(name="attemptId", default="")
+
+
+class HistoryApplication(msgspec.Struct, frozen=True):
+    """GET /applications/{id}: its attempts, the newest first."""
+
+    application: Name = field(name="id")
+    attempts: tuple[HistoryAttempt, ...] = ()
+
+
 class ActiveJob(msgspec.Struct, frozen=True):
     """GET /jobs: a job of the application (an action), with its stages."""
 
@@ -125,14 +158,8 @@ class StageTask(msgspec.Struct, frozen=True):
 
     def age_ms(self, now_ms: int) -> int:
         """Return how long the task has run, in ms; -1 if its launch is unknown."""
-        text = self.launched
-        if len(text) != INSTANT_LENGTH or not text.endswith("GMT"):
-            return -1
-        try:
-            launched = datetime.fromisoformat(text[:-3]).replace(tzinfo=UTC)
-        except ValueError:
-            return -1
-        return max(0, now_ms - int(launched.timestamp() * 1000))
+        launched_at_ms = instant_ms(self.launched)
+        return -1 if launched_at_ms < 0 else max(0, now_ms - launched_at_ms)
 
 
 class TaskQuantiles(msgspec.Struct, frozen=True):

@@ -73,7 +73,10 @@ FAULT_WORDS: dict[Fault, str] = {
 
 
 class Transport:
-    """A daemon at one or more addresses, for one caller; sends nothing when made. Raises BadInput."""
+    """A daemon at one or more addresses, for one caller; sends nothing when made. Raises BadInput.
+
+    ``before_read`` is called before each read, so that a caller with many of them keeps a pace.
+    """
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class Transport:
         *,
         daemon: str = "ResourceManager",
         ca_file: str = "",
+        before_read: Callable[[], None] = lambda: None,
     ) -> None:
         self.addresses = tuple(_checked(address, daemon) for address in addresses)
         if not self.addresses:
@@ -92,6 +96,7 @@ class Transport:
         self.identity = identity or Identity()
         self.limits = limits or CallLimits()
         self.daemon = daemon
+        self._before_read = before_read
         self._auth, self._ca_file = session_auth(self.identity), ca_file
         self._cookies: dict[tuple[str, str], str] = {}
         self._sessions = {base: self._session(base) for base in self.addresses}
@@ -163,6 +168,7 @@ class Transport:
         ``unusable`` may return why an answer does not count (then the next address is tried). Raises
         Unreachable, BadAnswer, Standby, Rejected.
         """
+        self._before_read()
 
         def take(answer: HttpAnswer) -> Any:
             value = decoded(answer, decoder)

@@ -221,6 +221,25 @@ class EndedApplication(msgspec.Struct, frozen=True):
     mib_seconds: int = field(name="memorySeconds", default=0)
 
 
+class BilledApplication(msgspec.Struct, frozen=True, gc=False):
+    """GET /apps: what an application used, and what YARN's own preemption took from it.
+
+    MiB-seconds and numbers of containers; negative without the right VIEW_APP. ``ended_at_ms`` 0: it runs.
+    """
+
+    application: str = field(name="id")
+    user: str = ""
+    name: str = ""
+    queue: str = ""
+    kind: str = field(name="applicationType", default="")
+    tags: str = field(name="applicationTags", default="")
+    ended_at_ms: int = field(name="finishedTime", default=0)
+    mib_seconds: int = field(name="memorySeconds", default=-1)
+    preempted_mib_seconds: int = field(name="preemptedMemorySeconds", default=-1)
+    preempted_containers: int = field(name="numNonAMContainerPreempted", default=-1)
+    preempted_masters: int = field(name="numAMContainerPreempted", default=-1)
+
+
 class AppAttempt(msgspec.Struct, frozen=True):
     """GET /apps/{id}/appattempts: one attempt of the application's master."""
 
@@ -599,6 +618,7 @@ TRACKED_APPLICATIONS = ListDecoder(TrackedApplication, "apps", "app")
 APPLICATION = OneDecoder(AppInfo, "app")
 APPLICATION_END = OneDecoder(ApplicationOutcome, "app")
 ENDED_APPLICATIONS = ListDecoder(EndedApplication, "apps", "app")
+BILLED_APPLICATIONS = ListDecoder(BilledApplication, "apps", "app")
 ENDED_APPLICATION = OneDecoder(EndedApplication, "app")
 APP_ATTEMPTS = ListDecoder(AppAttempt, "appAttempts", "appAttempt")
 CONTAINERS = ListDecoder(ContainerRow, "containers", "container")

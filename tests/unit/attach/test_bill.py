@@ -1,0 +1,298 @@
+"""The bill of YARN's own preemption, by the program against servers that answer as Hadoop's and Spark's do.
+
+The first job's numbers are those of a real run (one run, 3.4.2): six attempts of 26.0, 2.0, 33.9, 35.2, 2.0
+and 41.9 s were killed, two of them second attempts after 2.0 s each; the ResourceManager's sum was 36,250
+MiB-seconds, for containers of 256 MiB, of 244,068.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port
+from yarnctl.attach.bill.collector import Pace
+from yarnctl.cli.bill import command
+from yarnctl.errors import BadInput
+from yarnctl.frameworks.spark.history_server import container_mib
+
+NOW_MS = 4_000_000_000_000  # later than today, so that every job is of the span
+RUNS_S = (26.0, 2.0, 33.9, 35.2, 2.0, 41.9)
+TASK_OF = (0, 0, 1, 2, 2, 3)
+MAPS_END_MS = NOW_MS - 150_000
+JOBS = "/ws/v1/history/mapreduce/jobs"
+KILLED_BY_YARN = "Container preempted by scheduler"
+
+
+def app(number: int, **more: object) -> dict[str, object]:
+    row = {
+        "id": f"application_1_{number:04d}", "user": "alice", "name": "daily", "queue": "root.research",
+        "applicationType": "MAPREDUCE", "applicationTags": "", "finishedTime": NOW_MS, "memorySeconds": 1000,
+        "preemptedMemorySeconds": 0, "numNonAMContainerPreempted": 0, "numAMContainerPreempted": 0,
+    }  # fmt: skip
+    return row | more
+
+
+LISTED = [
+    app(1, memorySeconds=244_068, preemptedMemorySeconds=36_250, numNonAMContainerPreempted=6),
+    app(2, queue="root.production", user="bob"),
+    app(
+        3, applicationType="SPARK", name="scan", memorySeconds=500_000, preemptedMemorySeconds=84_480,
+        numNonAMContainerPreempted=1, applicationTags="yarnctl-drain:plugin",
+    ),
+    app(4, applicationType="TEZ", name="hive", preemptedMemorySeconds=700, numNonAMContainerPreempted=2),
+]  # fmt: skip
+
+
+def attempts(task: int) -> list[dict[str, object]]:
+    """Return the attempts at a reduce: those that YARN preempted, then the one that succeeded."""
+    began_ms, rows = NOW_MS - 100_000, []
+    for ran_s, of in zip(RUNS_S, TASK_OF, strict=True):
+        if of == task:
+            rows.append((began_ms, began_ms + int(ran_s * 1000), "KILLED", KILLED_BY_YARN, 0))
+            began_ms += int(ran_s * 1000) + 1000
+    rows.append((began_ms, began_ms + 40_000, "SUCCEEDED", "", began_ms + 3_000))
+    return [
+        {
+            "id": f"attempt_1_0001_r_{task:06d}_{place}", "type": "REDUCE", "startTime": began,
+            "finishTime": ended, "state": state, "diagnostics": why, "mergeFinishTime": merged,
+        }
+        for place, (began, ended, state, why, merged) in enumerate(rows)
+    ]  # fmt: skip
+
+
+def tasks() -> list[dict[str, object]]:
+    found = [{"id": "task_1_0001_m_000000", "type": "MAP", "finishTime": MAPS_END_MS,
+              "successfulAttempt": "attempt_1_0001_m_000000_0"}]  # fmt: skip
+    for task in range(11):
+        tries = len(attempts(task)) - 1
+        found.append({"id": f"task_1_0001_r_{task:06d}", "type": "REDUCE", "finishTime": NOW_MS,
+                      "successfulAttempt": f"attempt_1_0001_r_{task:06d}_{tries}"})  # fmt: skip
+    return found
+
+
+EXECUTORS = [
+    {"id": "driver", "addTime": "2023-11-14T22:00:00.000GMT"},
+    {
+        "id": "1", "addTime": "2023-11-14T22:00:00.000GMT", "removeTime": "2023-11-14T22:01:00.000GMT",
+        "removeReason": "Container container_1_0003_01_000002 on host: a was preempted.",
+    },
+    {
+        "id": "2", "addTime": "2023-11-14T22:00:00.000GMT", "removeTime": "2023-11-14T22:01:00.000GMT",
+        "removeReason": "Executor killed by driver.",
+    },
+]  # fmt: skip
+SETTINGS = [["spark.executor.memory", "1g"], ["spark.executor.memoryOverhead", "384m"]]
+
+
+class World:
+    """One server that is the ResourceManager and both history servers. ``listed``: what the first lists."""
+
+    def __init__(self) -> None:
+        self.listed = list(LISTED)
+        self.ended = [
+            {"id": "job_1_0001", "finishTime": NOW_MS, "name": "daily", "user": "alice", "queue": "research",
+             "state": "SUCCEEDED"}
+        ]  # fmt: skip
+        self.killed = {"killedMapAttempts": 0, "killedReduceAttempts": 6}
+
+    def __call__(self, heard: Heard) -> Reply:
+        path = heard.path
+        found: object
+        if path == "/ws/v1/cluster/info":
+            found = {"clusterInfo": {"id": 1, "startedOn": 1, "state": "STARTED", "haState": "ACTIVE"}}
+        elif path == "/ws/v1/cluster/apps":
+            found = {"apps": {"app": self.listed} if self.listed else {}}
+        elif path == "/conf":
+            found = {"properties": [{"key": "yarn.scheduler.minimum-allocation-mb", "value": "128"}]}
+        elif path == JOBS:
+            found = {"jobs": {"job": self.ended}}
+        elif path == f"{JOBS}/job_1_0001":
+            found = {"job": self.ended[0] | self.killed}
+        elif path == f"{JOBS}/job_1_0001/tasks":
+            found = {"tasks": {"task": tasks()}}
+        elif path == f"{JOBS}/job_1_0001/conf":
+            found = {"conf": {"property": [{"name": "mapreduce.reduce.memory.mb", "value": "200"}]}}
+        elif path.startswith(f"{JOBS}/job_1_0001/tasks/task_1_0001_r_"):
+            task = int(path.split("/")[-2].rpartition("_")[2])
+            found = {"taskAttempts": {"taskAttempt": attempts(task)}}
+        elif path.startswith(f"{JOBS}/job_1_0001/tasks/"):
+            found = {
+                "taskAttempts": {"taskAttempt": [{"id": "attempt_1_0001_m_000000_0", "state": "SUCCEEDED"}]}
+            }
+        elif path == "/api/v1/applications/application_1_0003":
+            found = {"id": "application_1_0003", "attempts": [{"attemptId": "1"}]}
+        elif path == "/api/v1/applications/application_1_0003/1/allexecutors":
+            found = EXECUTORS
+        elif path == "/api/v1/applications/application_1_0003/1/environment":
+            found = {"sparkProperties": SETTINGS}
+        else:
+            return Reply("{}", 404)
+        return Reply(json.dumps(found))
+
+    def billed(self, *words: str) -> Result:
+        """Run the program; what it asked for is in ``heard``."""
+        with Replay(self) as server:
+            urls = ["--rm", server.url, "--history", server.url, "--spark-history", server.url]
+            result = CliRunner().invoke(command, [*urls, *words])
+            self.heard = [heard.path for heard in server.heard]
+        return result
+
+    def rows(self, *words: str) -> dict[tuple[str, ...], dict[str, Any]]:
+        result = self.billed("-o", "json", *words)
+        assert result.exit_code == 0, result.output
+        return {tuple(row["keys"]): row for row in json.loads(result.stdout)["rows"]}
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_job_of_a_real_run_is_billed_as_the_resource_manager_counted_it(world: World):
+    row = world.rows()["research", "alice", "daily"]
+    assert (row["containers"], row["lost_mib_s"], row["unattributed"]) == (6, 36_250, 0)
+    assert row["lost_ratio"] == pytest.approx(0.149, abs=0.001)
+    assert row["again_mib_s"] == 2 * 2 * 256  # two second attempts, 2 s each
+    # 3 s to fetch and 6 s to leave and return are taken off each: 17 + 24.9 + 26.2 + 32.9 s are left.
+    assert row["kept_least_mib_s"] == int(101.0 * 256)
+    assert row["kept_most_mib_s"] == int(141.0 * 256)
+
+
+def test_what_no_history_explains_is_unattributed(world: World):
+    row = world.rows()["research", "alice", "hive"]
+    assert (row["containers"], row["lost_mib_s"], row["unattributed"]) == (2, 700, 2)
+    assert (row["kept_least_mib_s"], row["kept_most_mib_s"]) == (0, 700)
+
+
+def test_an_executor_that_was_preempted_is_billed_and_one_that_left_is_not(world: World):
+    row = world.rows()["research", "alice", "scan"]
+    assert (row["containers"], row["lost_mib_s"], row["unattributed"]) == (1, 84_480, 0)
+    assert row["kept_most_mib_s"] == 58 * 1408  # 1 GiB and 384 MiB; 2 s to leave
+
+
+def test_after_a_restart_of_the_resource_manager_the_history_gives_the_same_bill(world: World):
+    listed = world.rows()["research", "alice", "daily"]
+    world.listed = []
+    alone = world.rows()["research", "alice", "daily"]
+    assert alone["lost_mib_s"] == 141 * 256
+    assert abs(alone["lost_mib_s"] - listed["lost_mib_s"]) <= 0.02 * listed["lost_mib_s"]
+    assert alone["again_mib_s"] == listed["again_mib_s"]
+
+
+def test_only_tasks_that_were_begun_again_are_read(world: World):
+    world.rows()
+    read = [path for path in world.heard if path.endswith("/attempts")]
+    assert len(read) == 4
+    assert world.heard.count(f"{JOBS}/job_1_0001") == 0  # the ResourceManager has told
+
+
+def test_a_job_without_killed_attempts_costs_one_request(world: World):
+    world.listed, world.killed = [], {}
+    assert world.rows() == {}
+    assert [path for path in world.heard if path.startswith(f"{JOBS}/")] == [f"{JOBS}/job_1_0001"]
+
+
+def test_attempts_that_somebody_else_killed_are_not_billed(world: World, monkeypatch: pytest.MonkeyPatch):
+    world.listed = []
+    monkeypatch.setitem(globals(), "KILLED_BY_YARN", "Attempt killed on request of a user")
+    assert world.rows() == {}
+    assert len([path for path in world.heard if path.endswith("/attempts")]) == 4
+
+
+def test_a_job_is_read_once_with_a_file(world: World, tmp_path: Path):
+    file = tmp_path / "bill.jsonl"
+    first = world.rows("--resume", str(file))
+    assert world.rows("--resume", str(file)) == first
+    assert not [path for path in world.heard if path.endswith("/attempts")]
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-20])  # killed while it wrote
+    assert world.rows("--resume", str(file)) == first
+    assert sorted(file.read_bytes().splitlines()) == sorted(whole.splitlines())
+
+
+def test_a_file_that_is_no_such_file_is_refused(world: World, tmp_path: Path):
+    file = tmp_path / "bill.jsonl"
+    file.write_text("no\nno\n")
+    result = world.billed("--resume", str(file))
+    assert isinstance(result.exception, BadInput)
+    assert f"{file}, line 1" in str(result.exception)
+    assert file.read_text() == "no\nno\n"
+
+
+def test_the_sum_does_not_depend_on_how_it_is_grouped(world: World):
+    sums = {
+        sum(row["lost_mib_s"] for row in world.rows("--by", by).values())
+        for by in ("queue", "day,user", "application", "kind", "queue,user,name")
+    }
+    assert sums == {36_250 + 84_480 + 700}
+
+
+def test_a_server_that_does_not_answer_leaves_a_warning_and_the_exact_sum(world: World):
+    with Replay(world) as server:
+        words = ["--rm", server.url, "--history", server.url]
+        words += ["--spark-history", f"http://127.0.0.1:{closed_port()}"]
+        result = CliRunner().invoke(command, [*words, "-o", "json"])
+    found = json.loads(result.stdout)
+    row = next(row for row in found["rows"] if row["keys"][2] == "scan")
+    assert (row["lost_mib_s"], row["unattributed"], row["kept_least_mib_s"]) == (84_480, 1, 0)
+    assert "application_1_0003" in result.stderr
+    assert len(found["problems"]) == 1
+
+
+def test_who_could_give_containers(world: World):
+    found = json.loads(world.billed("-o", "json").stdout)["giving"]
+    spark = next(one for one in found if one["kind"] == "SPARK")
+    assert spark["held_ratio"] == pytest.approx(500_000 / 746_068, abs=1e-3)
+    assert spark["enrolled_ratio"] == 1.0
+    tez = next(one for one in found if one["kind"] == "TEZ")
+    assert tez["lever"] == "none: left alone"
+
+
+def test_table_and_csv(world: World):
+    table = world.billed().stdout
+    assert table.startswith("YARN preempted 9 containers; lost 0.0329 GiB h")
+    assert "14.9%" in table
+    lines = world.billed("-o", "csv").stdout.splitlines()
+    assert lines[0].startswith("queue,user,name,jobs,containers,masters,lost_mib_s")
+    assert len(lines) == 4
+
+
+def test_a_name_with_a_terminal_sequence_is_shown_harmless(world: World):
+    world.listed = [app(4, applicationType="TEZ", name="\x1b[2J,\"x", preemptedMemorySeconds=700,
+                        numNonAMContainerPreempted=2)]  # fmt: skip
+    world.ended = []
+    assert "\x1b" not in world.billed().stdout
+
+
+def test_an_unknown_key_is_refused_with_the_nearest(world: World):
+    result = world.billed("--by", "quee")
+    assert str(result.exception) == "--by: unknown key 'quee'; did you mean queue?"
+
+
+def test_the_pace_is_kept():
+    slept: list[float] = []
+    pace = Pace(slept.append, lambda: sum(slept), 4.0)
+    for _ in range(5):
+        pace.wait()
+    assert sum(slept) == pytest.approx(1.0)
+    assert pace.requests == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "mib"),
+    [
+        ({}, 1024 + 384),
+        ({"spark.executor.memory": "8g"}, 8192 + 819),
+        ({"spark.executor.memory": "512m", "spark.executor.memoryOverhead": "1g"}, 1536),
+        ({"spark.executor.memory": "1g", "spark.executor.memoryOverheadFactor": "0.5"}, 1024 + 512),
+        ({"spark.memory.offHeap.enabled": "true", "spark.memory.offHeap.size": "1g"}, 1024 + 384 + 1024),
+        ({"spark.executor.memory": "many"}, 384),
+    ],
+)
+def test_an_executors_container_by_its_settings(settings: dict[str, str], mib: int):
+    assert container_mib(settings) == mib

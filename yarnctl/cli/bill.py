@@ -1,0 +1,225 @@
+"""``yarnctl bill``: what YARN's own preemption ended and threw away, by queue, user and job.
+
+It only reads: the ResourceManager, the history server and Spark's history server. It needs no daemon, no
+HDFS and no right but to see applications.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from yarnctl.cli.asking import plain
+from yarnctl.cli.checkpoints import span_ms
+from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
+from yarnctl.command_line import ProgressBar, print_json, print_table
+from yarnctl.errors import BadInput
+
+if TYPE_CHECKING:
+    from yarnctl.attach.bill.collector import Collector, Pace, Sources
+    from yarnctl.attach.bill.preempted import BilledJob, BillRow, Giving
+    from yarnctl.config import ClusterAddress
+
+GIB_HOUR_MIB_S = 1024 * 3600
+PROBLEMS_SHOWN = 5
+NUMBERS = ("jobs", "containers", "masters", "lost", "of held", "again", "kept", "unattributed")
+
+
+@click.command()
+@cluster_options
+@click.option("--since", default="7d", show_default=True, metavar="SPAN", help="How far back: 30m, 24h, 7d.")
+@click.option(
+    "--by",
+    default="queue,user,name",
+    show_default=True,
+    metavar="KEY,...",
+    help="Group by day, queue, user, name, kind or application.",
+)
+@click.option("--history", metavar="URL|off", help="MapReduce history server.  [default: that of /conf]")
+@click.option("--spark-history", metavar="URL", help="Spark's history server.")
+@click.option(
+    "--requests-per-second",
+    "requests_per_s",
+    default=100.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 1000),
+    help="Maximum rate of requests to the history servers.",
+)
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Keep in this file what was read of ended jobs, and do not read it again.",
+)
+@click.option(
+    "-o",
+    "output",
+    type=click.Choice(("table", "json", "csv")),
+    default="table",
+    show_default=True,
+    help="Set the output format.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Same as -o json.")
+def command(
+    cluster: ClusterOptions,
+    since: str,
+    by: str,
+    history: str | None,
+    spark_history: str | None,
+    requests_per_s: float,
+    resume: Path | None,
+    output: str,
+    as_json: bool,
+) -> None:
+    """Show the containers that YARN's own preemption ended, and the work that was lost with them.
+
+    Lost is exact. Kept is what checkpoints and drains would have kept of it, from and to.
+    Work is in GiB hours in the table, in MiB seconds in JSON and CSV.
+    """
+    from yarnctl.attach.bill.collector import Collector, KeptJobs, Pace
+    from yarnctl.attach.bill.preempted import bill, giving
+
+    keys = keys_of(by)
+    began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
+    pace = Pace(time.sleep, time.monotonic, requests_per_s)
+    sources = sources_of(cluster_of(cluster, hdfs=False), history, spark_history, pace)
+    collector = Collector(sources, KeptJobs(resume), now_ms - span_ms(since, "--since"), now_ms)
+    jobs = explained_jobs(collector)
+    rows, givers = bill(jobs, keys), giving(jobs, lambda job: "yarnctl-" in job.tags)
+    problems = [f"{job.application}: {job.problem}" for job in jobs if job.problem]
+    if as_json or output == "json":
+        spent = {"requests": pace.requests, "seconds": round(time.monotonic() - began_s, 1)}
+        print_json({"by": keys, "rows": rows, "giving": givers, "problems": problems, **spent})
+    elif output == "csv":
+        click.echo(csv_text(keys, rows), nl=False)
+    else:
+        _print(keys, rows, givers)
+        spent_s = time.monotonic() - began_s
+        click.echo(f"{len(jobs)} jobs, {pace.requests} requests to histories, {spent_s:.1f} s")
+    _warn(problems)
+
+
+def keys_of(text: str) -> tuple[str, ...]:
+    """Return the keys of ``--by``; raises BadInput."""
+    from yarnctl.attach.bill.preempted import KEYS
+
+    keys = tuple(word.strip() for word in text.split(","))
+    for key in keys:
+        if key not in KEYS:
+            near = get_close_matches(key, KEYS, 1)
+            remedy = f"did you mean {near[0]}?" if near else f"use {', '.join(KEYS)}"
+            raise BadInput("--by", f"unknown key {key[:40]!r}", remedy)
+    return keys
+
+
+def sources_of(
+    cluster: ClusterAddress, history: str | None, spark_history: str | None, pace: Pace
+) -> Sources:
+    """Return the servers to ask; raises BadInput where no history server is known."""
+    from yarnctl.attach.bill.collector import Sources
+    from yarnctl.attach.connection.connection import history_server_in, refuse_discovery
+    from yarnctl.frameworks.mapreduce.history_server import DAEMON, HistoryServer
+    from yarnctl.frameworks.spark import history_server as spark
+    from yarnctl.hadoop.http.transport import Transport
+
+    manager = cluster.resource_manager()
+    manager.identify()
+    if history is None:
+        refuse_discovery(cluster, "--history", "set it to its address at the gateway, or to off")
+        history = history_server_in(manager.configuration(), cluster.resource_managers[0])
+        if not history:
+            raise BadInput("--history", "the ResourceManager names no history server", "set its URL, or off")
+
+    def transport(url: str, daemon: str) -> Transport:
+        return Transport(
+            (url,),
+            cluster.identity,
+            cluster.limits,
+            ca_file=cluster.ca_file,
+            daemon=daemon,
+            before_read=pace.wait,
+        )
+
+    return Sources(
+        manager,
+        None if history == "off" else HistoryServer(transport(history, DAEMON)),
+        spark.SparkHistory(transport(spark_history, spark.DAEMON)) if spark_history else None,
+    )
+
+
+def explained_jobs(collector: Collector) -> list[BilledJob]:
+    """Return all jobs, each with what its history shows."""
+    found = []
+    with ProgressBar("reading histories") as bar:
+        known = collector.jobs()
+        bar.expect(sum(1 for _, is_open in known if is_open))
+        for job, is_open in known:
+            found.append(collector.explained(job) if is_open else job)
+            if is_open:
+                bar.step()
+    return found
+
+
+def csv_text(keys: Sequence[str], rows: Sequence[BillRow]) -> str:
+    """Return the rows as CSV with a heading; work in MiB-seconds."""
+    import msgspec
+
+    from yarnctl.attach.bill.preempted import BillRow
+
+    names = [name for name in BillRow.__struct_fields__ if name != "keys"]
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow([*keys, *names])
+    for row in rows:
+        fields = msgspec.structs.asdict(row)
+        writer.writerow([*row.keys, *("" if fields[name] is None else fields[name] for name in names)])
+    return file.getvalue()
+
+
+def _print(keys: Sequence[str], rows: Sequence[BillRow], givers: Sequence[Giving]) -> None:
+    from yarnctl.attach.bill.preempted import ASSUMPTIONS
+
+    lines = [
+        (
+            *map(plain, row.keys),
+            row.jobs,
+            row.containers,
+            row.masters,
+            gib_hours(row.lost_mib_s),
+            None if row.lost_ratio is None else f"{row.lost_ratio:.1%}",
+            gib_hours(row.again_mib_s),
+            f"{gib_hours(row.kept_least_mib_s)} to {gib_hours(row.kept_most_mib_s)}",
+            row.unattributed,
+        )
+        for row in rows
+    ]
+    lost = sum(row.lost_mib_s for row in rows)
+    title = f"YARN preempted {sum(row.containers for row in rows)} containers; lost {gib_hours(lost)} GiB h"
+    print_table((*keys, *NUMBERS), lines, title)
+    if rows:
+        click.echo(ASSUMPTIONS)
+    work = [
+        (plain(one.queue), plain(one.kind), gib_hours(one.held_mib_s), f"{one.held_ratio:.0%}",
+         f"{one.enrolled_ratio:.0%}", one.lever)
+        for one in givers
+    ]  # fmt: skip
+    print_table(("queue", "kind", "held", "of queue", "enrolled", "lever"), work, "Work of each queue, and the lever for it")
+
+
+def gib_hours(mib_s: int) -> str:
+    """Return work in GiB hours, with four digits after the point below 1."""
+    hours = mib_s / GIB_HOUR_MIB_S
+    return f"{hours:.4f}" if hours < 1 else f"{hours:,.1f}"
+
+
+def _warn(problems: Sequence[str]) -> None:
+    for problem in problems[:PROBLEMS_SHOWN]:
+        click.echo(f"warning: {plain(problem)}", err=True)
+    if len(problems) > PROBLEMS_SHOWN:
+        click.echo(f"warning: {len(problems) - PROBLEMS_SHOWN} more; -o json has all", err=True)
