@@ -95,6 +95,8 @@ def at_least(left: Resources, right: Resources) -> Resources:
 
 def at_most(left: Resources, right: Resources) -> Resources:
     """Return the smaller value of each component."""
+    if len(left) == 2 == len(right):
+        return _NEW(Resources, (min(left[0], right[0]), min(left[1], right[1])))
     return Resources(*map(min, zip_longest(left, right, fillvalue=0)))
 
 

@@ -27,10 +27,15 @@ RETURNING_PRIORITY = 3
 """The request priority of a suspended reduce; a killed task returns with 5 or as before."""
 
 
-def shortages(choices: Sequence[tuple[str, Choice]], inputs: DemandInput, ledger: Ledger) -> dict[str, int]:
+def shortages(
+    choices: Sequence[tuple[str, Choice]],
+    inputs: DemandInput,
+    ledger: Ledger,
+    placed_before: Mapping[str, int],
+) -> dict[str, int]:
     """Return how many containers each requester would lack, those without a lack left out.
 
-    ``choices``: requester and choice, of one partition.
+    ``choices``: requester and choice, of one partition. ``placed_before``: what would be placed without them.
     """
     leaving, returning, promised = [], dict[str, list[Resources]](), dict[str, int]()
     for requester, choice in choices:
@@ -46,33 +51,32 @@ def shortages(choices: Sequence[tuple[str, Choice]], inputs: DemandInput, ledger
         EndingContainer(order.victim, order.node, order.size)
         for order in inputs.here(ledger.expected_room(inputs.as_of_ms))
     ]
-    before = _placed(inputs.snapshot, coming)
     snapshot, ending = _returned(inputs.snapshot, returning), [*coming, *leaving]
-    outcomes = [_placed(snapshot, ending)]
-    if snapshot.parents:
-        outcomes.append(_placed_later(snapshot, ending, {each.node for each in ending}))
+    outcomes = _outcomes(snapshot, ending, {each.node for each in ending})
     found = {}
     for name, count in promised.items():
-        lack = count + before.get(name, 0) - min(after.get(name, 0) for after in outcomes)
+        lack = count + placed_before.get(name, 0) - min(after.get(name, 0) for after in outcomes)
         if lack > 0:
             found[name] = lack
     return found
 
 
-def _placed(snapshot: Snapshot, coming: Sequence[EndingContainer]) -> dict[str, int]:
-    free = FreeCapacity(snapshot.free_by_node, coming)
-    return placed_in(snapshot, model_queues(snapshot, coming), free)[0]
-
-
-def _placed_later(
+def _outcomes(
     snapshot: Snapshot, coming: Sequence[EndingContainer], late_nodes: Collection[str]
-) -> dict[str, int]:
-    """Return what is placed if all other nodes have their heartbeats first, on which requests reserve."""
-    tree = QueueTreeModel(snapshot, model_queues(snapshot, coming))
-    free = FreeCapacity(snapshot.free_by_node, coming).free
-    placed = tree.place(FreeCapacity({node: size for node, size in free.items() if node not in late_nodes}))
-    later = tree.place(FreeCapacity({node: size for node, size in free.items() if node in late_nodes}))
-    return {name: placed.get(name, 0) + later.get(name, 0) for name in placed.keys() | later.keys()}
+) -> list[dict[str, int]]:
+    """Return what is placed, in a tree also if all other nodes have their heartbeats before ``late_nodes``.
+
+    Requests then reserve on those.
+    """
+    queues, free = model_queues(snapshot, coming), FreeCapacity(snapshot.free_by_node, coming)
+    early = {node: size for node, size in free.free.items() if node not in late_nodes}
+    late = {node: size for node, size in free.free.items() if node in late_nodes}
+    if not snapshot.parents or not early:  # with no other node both orders are the same
+        return [placed_in(snapshot, queues, free)[0]]
+    tree = QueueTreeModel(snapshot, {path: queue.copy() for path, queue in queues.items()})
+    placed, later = tree.place(FreeCapacity(early)), tree.place(FreeCapacity(late))
+    both = {name: placed.get(name, 0) + later.get(name, 0) for name in placed.keys() | later.keys()}
+    return [placed_in(snapshot, queues, free)[0], both]
 
 
 def _returned(snapshot: Snapshot, returning: Mapping[str, Sequence[Resources]]) -> Snapshot:

@@ -63,7 +63,7 @@ class FreeCapacity:
         self.held: dict[str, Resources] = {}
         self._nodes = sorted(self.free)
         self._marks: dict[Resources, int] = {}
-        self._hold_mark = 0
+        self._hold_mark = self._memory_mark = 0
 
     def fits(self, size: Resources) -> bool:
         """Return whether placing ``size`` has not failed yet."""
@@ -89,6 +89,13 @@ class FreeCapacity:
             mark += 1
         self._marks[size] = mark
         return mark < len(self._nodes)
+
+    def is_used_up(self) -> bool:
+        """Return whether no node has memory left."""
+        nodes, free = self._nodes, self.free
+        while self._memory_mark < len(nodes) and free[nodes[self._memory_mark]][0] <= 0:
+            self._memory_mark += 1
+        return self._memory_mark == len(nodes)
 
     def first_partly_free(self, size: Resources) -> str | None:
         """Return the first node with some of every resource in ``size``: only such a one is reserved."""
@@ -172,6 +179,15 @@ class QueueModel:
                 if request.count > 0
             ]
         return self._waiting
+
+    def copy(self) -> QueueModel:
+        """Return a model that can be served without a change of this one."""
+        found = QueueModel(self.view, self._applications, self.user_limits)
+        found.used, found.limited, found._largest = self.used, self.limited, self._largest
+        found.user_used, found.leaving_mib = dict(self.user_used), self.leaving_mib
+        found.pending, found.head = self.pending, self.head
+        found._waiting = None if self._waiting is None else self._waiting.copy()
+        return found
 
     def reorder(self, used_mib: Mapping[str, int]) -> None:
         """Put the application first that uses the least memory; each keeps the order of its requests.
@@ -277,7 +293,8 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) 
         )
         for view in snapshot.queues
     }
-    limited = any(queue.limited for queue in queues.values())
+    limited = {path: queue.user_used for path, queue in queues.items() if queue.limited}
+    reserved = snapshot.reserved
     leaving: dict[str, Resources] = {}
     for order in coming:
         leaving[order.victim] = plus(leaving.get(order.victim, NOTHING), order.size)
@@ -285,11 +302,13 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) 
         queue = queues.get(view.queue)
         if queue is not None and view.activated and view.queue not in snapshot.aside:
             queue.pending.append(view)
-    for view in snapshot.applications if limited or leaving else ():
+    for view in snapshot.applications if limited else ():
+        user_used = limited.get(view.queue)
+        if user_used is not None:
+            held = plus(view.used, reserved[view.application]) if view.application in reserved else view.used
+            user_used[view.user] = plus(user_used[view.user], held) if view.user in user_used else held
+    for view in snapshot.applications if leaving else ():
         queue = queues.get(view.queue)
-        if queue is not None and limited:
-            held = plus(view.used, snapshot.reserved.get(view.application, NOTHING))
-            queue.user_used[view.user] = plus(queue.user_used.get(view.user, NOTHING), held)
         if queue is not None and view.application in leaving:
             size = leaving[view.application]
             queue.used = minus(queue.used, size)

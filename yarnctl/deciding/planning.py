@@ -182,7 +182,7 @@ def _revised(plan: Plan, inputs: DemandInput, ledger: Ledger, *, whole: bool) ->
                 name = one.demand.application.application
                 choices.append((name, one.choice))
                 served[name] = sum(pick.serves for pick in one.choice.picks)
-        lacks = shortages(choices, inputs.of_label(label), ledger)
+        lacks = shortages(choices, inputs.of_label(label), ledger, part.placed)
         if lacks:
             keeps = {name: 0 if whole else served[name] - lack for name, lack in lacks.items()}
             parts[label] = _keeping(part, keeps)

@@ -91,7 +91,8 @@ class ClusterDemand(NamedTuple):
 
     ``refused`` are triggers without a decision, and why; ``free`` is the capacity per node that is not
     assigned; ``preemptable_queues`` is empty in deadline mode: every less urgent application counts.
-    ``fitting``: how many pending containers of all applications fit into free or expected capacity.
+    ``fitting``: how many pending containers of all applications fit into free or expected capacity;
+    ``placed``: how many of each do, without the free capacity of other partitions.
     ``gives``: what may be taken of each queue (None: no limit). ``labelled``: label -> the demand for its
     nodes.
     """
@@ -103,6 +104,7 @@ class ClusterDemand(NamedTuple):
     fitting: int = 0
     gives: GivenLimits | None = None
     labelled: Mapping[str, ClusterDemand] = MappingProxyType({})
+    placed: Mapping[str, int] = MappingProxyType({})
 
     @property
     def by_label(self) -> Mapping[str, ClusterDemand]:
@@ -234,7 +236,8 @@ def _modelled_demand(
     shut = outside_hours(settings.hours or (), over, inputs.now_ms)
     victims = tuple(name for name in over if name not in shut)
     free = FreeCapacity(snapshot.free_by_node, coming)
-    placed, tree = placed_in(snapshot, queues, free)
+    placed_here, tree = placed_in(snapshot, queues, free)
+    placed = dict(placed_here)
     if shared:
         _place_on_shared(queues, shared, settings, placed, tree)
     stuck = _stuck(queues, settings)
@@ -284,7 +287,9 @@ def _modelled_demand(
         for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
     ]
     gives = _limits(snapshot, coming, victims, settings) if shares is None else shares.limits
-    return ClusterDemand(tuple(wishes), tuple(refused), left, victims, sum(placed.values()), gives)
+    return ClusterDemand(
+        tuple(wishes), tuple(refused), left, victims, sum(placed.values()), gives, placed=placed_here
+    )
 
 
 def _wish(

@@ -170,6 +170,8 @@ class UserLimits:
         self._users: dict[str, set[str]] = {}
         self._pending: dict[str, dict[str, int]] = {}
         for view in snapshot.applications:
+            if view.queue not in self._percents:
+                continue  # the limits of its users do not follow
             self._users.setdefault(view.queue, set()).add(view.user)
             count = sum(request.count for request in view.requests) if view.activated else 0
             if count:
@@ -435,8 +437,15 @@ class QueueTreeModel:
             for queue in self.leaves.values()
             if queue.model is not None and queue.model.waiting()
         }
+        # A descent through a large tree takes a millisecond: none is made where nothing is left to give.
+        of_leaves = [self.leaves[path].model for path in stuck]
+        need_memory = all(
+            request.size[0] > 0 for model in of_leaves if model is not None for request in model.waiting()
+        )
         passed: set[str] = set()
-        while (found := self._next(free, stuck, passed)) is not None:
+        while (
+            not (need_memory and free.is_used_up()) and (found := self._next(free, stuck, passed)) is not None
+        ):
             queue, request = found
             if free.place(request.size):
                 self.grant(queue, request)
@@ -452,6 +461,7 @@ class QueueTreeModel:
                 queue.model.reorder(self._used_mib)
             if queue.model.waiting():
                 self.open(queue)
+        self.close_idle()
         return placed
 
     def _next(

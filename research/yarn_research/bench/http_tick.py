@@ -114,7 +114,15 @@ def _apps() -> tuple[bytes, bytes]:
     return bodies[0], bodies[1]
 
 
-def _dynamic(path: str) -> dict[str, Any]:
+def _finished_map(ids: str) -> dict[str, Any]:
+    """Return a map of a job whose reduces run: yarnctl reads once when the last of them finished."""
+    now_ms = int(time.time() * 1000)
+    return {
+        "id": f"task_{ids}_m_000000", "type": "MAP", "state": "SUCCEEDED", "finishTime": now_ms - 100_600,
+    }  # fmt: skip
+
+
+def _dynamic(path: str, query: str) -> dict[str, Any]:
     """Return the answers that belong to one application: its asks, its containers, its master's."""
     parts = path.split("/")
     name = next(part for part in parts if part.startswith("application_"))
@@ -130,7 +138,7 @@ def _dynamic(path: str) -> dict[str, Any]:
         tasks = [
             {"id": f"task_{ids}_r_{at:06d}", "type": "REDUCE", "state": "RUNNING"} for at in range(REDUCES)
         ]
-        return {"tasks": {"task": tasks}}
+        return {"tasks": {"task": tasks if "type=m" not in query else [_finished_map(ids)]}}
     if path.endswith("/attempts"):
         return {"taskAttempts": {"taskAttempt": [_attempt(ids, int(parts[-2][-6:]))]}}
     count = WANTED if name == ASKER else 3
@@ -167,16 +175,16 @@ def serve(
     """Serve the cluster until killed; a process of its own, so that it is nobody's processor time."""
     static, apps, turn = static_answers(), apps_answers(), [0]
 
-    def body_of(path: str) -> bytes:
+    def body_of(path: str, query: str) -> bytes:
         if path == f"{ROOT}/apps":
             turn[0] += 1
             return apps[turn[0] // 2 % 2]  # each body twice: once for each side
-        return static.get(path) or json.dumps(_dynamic(path)).encode()
+        return static.get(path) or json.dumps(_dynamic(path, query)).encode()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
-            path = head.split(b" ", 2)[1].decode().partition("?")[0]
-            body = body_of(path)
+            path, _, query = head.split(b" ", 2)[1].decode().partition("?")
+            body = body_of(path, query)
             writer.write(
                 b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
             )

@@ -21,6 +21,7 @@ from yarnctl.deciding.levers import NOT_BEGUN_MS
 from yarnctl.deciding.model import TaskView
 from yarnctl.frameworks.framework import Parts
 from yarnctl.frameworks.mapreduce.cost import ResumeCosts
+from yarnctl.frameworks.mapreduce.known_maps import KnownMaps
 from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.mapreduce.rest import Task, TaskAttempt
 from yarnctl.frameworks.mapreduce.saved_work import TrackedTask
@@ -72,14 +73,18 @@ class TaskObserver:
         self._progress: dict[str, Progress] = {}
         self._rates: dict[str, dict[str, float]] = {}
         self.resume_costs = ResumeCosts(parts, master)
+        self._known_maps = KnownMaps()
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
         """Observe jobs; a Problem for one that does not answer."""
         held = self._live.observe(victims)
         counters_max = max(1, self._settings.counters_max // max(1, len(victims)))
         known = {name: self.resume_costs.maps_finished.get(name, 0) for name in victims}
+        containers = {name: each.containers if isinstance(each, Held) else {} for name, each in held.items()}
         looks = self._guard.read_each(
-            TASKS, lambda name, look: self._look(name, look, known[name], counters_max), victims
+            TASKS,
+            lambda name, look: self._look(name, look, known[name], counters_max, containers[name]),
+            victims,
         )
         return victims_of(held, looks, self._victim)
 
@@ -91,16 +96,25 @@ class TaskObserver:
     # --- one master, in a thread of the guard ---------------------------------------------------------
 
     def _look(
-        self, application: str, look: ApplicationLook, maps_finished_at_ms: int, counters_max: int
+        self,
+        application: str,
+        look: ApplicationLook,
+        maps_finished_at_ms: int,
+        counters_max: int,
+        containers: Mapping[str, yarn.ContainerRow],
     ) -> MasterLook | Absent:
         master, at_ms = self.master(application), self._clock()
         running = self._running(master)
         if isinstance(running, Absent):
             return running
-        names = [row.task for row in running[: self._settings.tasks_max]]
-        attempts: dict[str, tuple[TaskAttempt, ...]] = {}
+        tasks = running[: self._settings.tasks_max]
+        attempts = self._known_maps.known(application, tasks, containers, at_ms)
         has_merged = False
-        for task, rows in look.each(master.attempts, names).items():
+        answers = look.each(master.attempts, [row.task for row in tasks if row.task not in attempts])
+        for task, rows in answers.items():  # kept also where a later one fails: the next look reads less
+            if not isinstance(rows, Problem | Absent):
+                self._known_maps.note(application, task, [row for row in rows if row.running])
+        for task, rows in answers.items():
             if isinstance(rows, Problem):
                 return Absent(str(rows))
             if isinstance(rows, Absent):
@@ -227,6 +241,7 @@ class TaskObserver:
         """Drop the attempts of applications that have ended."""
         gone = set(applications)
         self.resume_costs.drop(gone)
+        self._known_maps.drop(gone)
         for application in gone:
             self.why_not.pop(application, None)
         for name in [one for one, place in self.places.items() if place.application in gone]:

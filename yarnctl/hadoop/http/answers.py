@@ -96,7 +96,9 @@ def safe_url(url: str) -> str:
         return "(an invalid URL)"
     scheme = f"{parts.scheme}://" if parts.scheme else ""
     shown = f"{scheme}{host}{parts.path}" + (f"?op={op[0]}" if op else "")
-    return "".join(letter if letter.isprintable() else "?" for letter in shown)[:400]
+    if not shown.isprintable():
+        shown = "".join(letter if letter.isprintable() else "?" for letter in shown)
+    return shown[:400]
 
 
 def excerpt(text: str | bytes) -> str:

@@ -48,7 +48,7 @@ HEADERS = {"User-Agent": "yarnctl", "X-XSRF-Header": "yarnctl"}  # The headers o
 FOREIGN = re.compile(r"(?!.*/webhdfs/v1/)(/[^/]+)*?/proxy/(redirect/)?application_")
 """The paths of a ResourceManager, perhaps behind a gateway, at which programs of applications answer."""
 HEADER_SLACK = 1 << 20  # The most bytes of headers and framing beyond the body's bound
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES, LONG_CHUNK_BYTES = 1 << 20, 32 << 20
 POOL_MAX = 32  # Connections to one address that are kept for the next call
 
 # fmt: off
@@ -391,14 +391,14 @@ def exchange(
     if allowance is not None:
         limits = allowance.within(limits)
     try:
-        response = session.request(
-            method,
-            url,
-            data=body or None,
-            headers=headers,
+        response = session.send(
+            _prepared(session, method, url, headers, body),
             timeout=limits.pair(),
             allow_redirects=False,
             stream=True,
+            verify=session.verify,
+            cert=session.cert,
+            proxies={},
         )
         with response:
             if allowance is not None and response.headers.get("Content-Encoding", "identity") != "identity":
@@ -408,9 +408,29 @@ def exchange(
         raise no_answer(error) from None
 
 
+_PLAIN_URL = re.compile(r"https?://[a-z0-9.:-]+(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+(\?[A-Za-z0-9_.=&-]*)?")
+"""An address in which requests has nothing to change."""
+
+
+def _prepared(
+    session: requests.Session, method: str, url: str, headers: Mapping[str, str], body: bytes
+) -> requests.PreparedRequest:
+    """Return the request as requests prepares it; a plain one in a fifth of the time: a look sends dozens."""
+    if method != "GET" or body or session.auth is not None or not _PLAIN_URL.fullmatch(url):
+        return session.prepare_request(requests.Request(method, url, data=body or None, headers=headers))
+    found = requests.PreparedRequest()
+    found.method, found.url, found.hooks = method, url, {"response": []}
+    found.headers = requests.structures.CaseInsensitiveDict({**session.headers, **headers})
+    if session.cookies:
+        found.prepare_cookies(session.cookies)
+    return found
+
+
 def _whole(response: requests.Response, limits: CallLimits) -> bytes:
+    # One read where the length is known: parts that are joined take twice the memory, page by page.
+    said_bytes = min(response.raw.length_remaining or 0, LONG_CHUNK_BYTES, limits.answer_bytes + 1)
     parts, size = [], 0
-    while chunk := response.raw.read(CHUNK_BYTES, decode_content=True):
+    while chunk := response.raw.read(max(CHUNK_BYTES, said_bytes), decode_content=True):
         size += len(chunk)
         if size > limits.answer_bytes:
             raise TooLarge(f"longer than {limits.answer_bytes} bytes")

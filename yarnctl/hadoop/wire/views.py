@@ -10,6 +10,7 @@ have, in this order. Requests for others are left out (``NotModelled`` has their
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from operator import attrgetter
@@ -443,8 +444,9 @@ def kind_of(container: yarn.ContainerRow) -> TaskKind | None:
 def by_partition(nodes: Iterable[yarn.NodeRow]) -> dict[str, list[yarn.NodeRow]]:
     """Return the nodes by label; "": those without one, always there."""
     found: dict[str, list[yarn.NodeRow]] = {"": []}
+    plain = found[""]
     for node in nodes:
-        found.setdefault(node.partition, []).append(node)
+        (found.setdefault(node.partition, []) if node.labels else plain).append(node)
     return found
 
 
@@ -455,13 +457,16 @@ def cluster_room(
 
     A node that is being decommissioned counts in the total (its containers run) but has no free capacity.
     """
-    sizes = [node.total_of(names) for node in nodes]
+    if names:
+        sizes = dict(Counter(node.total_of(names) for node in nodes))
+    else:  # thousands of nodes have few sizes
+        sizes = {Resources(*pair): count for pair, count in Counter(node.pair for node in nodes).items()}
     largest = max(sizes, default=NOTHING)
     for size in sizes if names else ():  # the most of each: a node with GPUs may have less memory
         largest = at_least(largest, size)
     offering = [node for node in nodes if node.available_mib > 0 and node.state == "RUNNING"]
     free = {node.node: node.free_of(names) for node in sorted(offering, key=attrgetter("node"))}
-    return _sum_of(sizes), largest, free
+    return _sum_of(times(size, count) for size, count in sizes.items()), largest, free
 
 
 def names_hosts(application: yarn.AppInfo) -> bool:
@@ -524,11 +529,11 @@ def _vector(
     names: Sequence[str],
 ) -> Resources:
     """Return the partition's vector, 0 included; else the given one, or the share of the nodes."""
-    of_total = Resources(*(int(part * percent / 100) for part in total))
     if of_partition is None and vector is not None and vector.memory_mib > 0:
         of_partition = vector
+    if of_partition is not None and (not names or bytes(of_partition.amounts)):
+        return of_partition.of(names)
+    of_total = Resources(*(int(part * percent / 100) for part in total))
     if of_partition is None:
         return of_total
-    if names and not bytes(of_partition.amounts):  # not shown by name
-        return Resources(*of_partition.resources, *of_total[2:])
-    return of_partition.of(names)
+    return Resources(*of_partition.resources, *of_total[2:])  # the others are not shown by name

@@ -81,8 +81,11 @@ def label_in(text: str | None) -> str | None:
 def other_names(vectors: Iterable[Vector]) -> tuple[str, ...]:
     """Return the names of the resources beside memory and vcores of which one of the vectors has some."""
     found: set[str] = set()
-    for raw in {bytes(vector.amounts) for vector in vectors}:  # most nodes are alike
-        found.update(_counts(raw))
+    last: msgspec.Raw | None = None
+    for vector in vectors:
+        if last is None or vector.amounts != last:  # most nodes are alike; a comparison copies nothing
+            last = vector.amounts
+            found.update(_counts(bytes(last)))
     return tuple(sorted(found))
 
 
@@ -298,20 +301,20 @@ class ContainerRow(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(self, others_size=sizes)
 
 
-class NodeRow(msgspec.Struct, frozen=True):
-    """GET /nodes: one NodeManager. ``total`` is None in older versions: used + available then."""
+class NodeRow(msgspec.Struct, frozen=True, gc=False):
+    """GET /nodes: one NodeManager, with what is read of it: a cluster has thousands.
+
+    ``capacity`` is None in older versions: used + available then.
+    """
 
     node: str = field(name="id")
     state: str = ""
-    rack: str = ""
     used_mib: int = field(name="usedMemoryMB", default=0)
     available_mib: int = field(name="availMemoryMB", default=0)
     used_vcores: int = field(name="usedVirtualCores", default=0)
     available_vcores: int = field(name="availableVirtualCores", default=0)
-    containers: int = field(name="numContainers", default=0)
-    version: str = ""
-    capacity: Vector | None = field(name="totalResource", default=None)
     available: Vector | None = field(name="availableResource", default=None)
+    capacity: Vector | None = field(name="totalResource", default=None)
     labels: tuple[str, ...] = field(name="nodeLabels", default=())
 
     @property
@@ -332,11 +335,17 @@ class NodeRow(msgspec.Struct, frozen=True):
         return Resources(max(0, self.available_mib), max(0, self.available_vcores))
 
     @property
+    def pair(self) -> tuple[int, int]:
+        """The node's memory and vcores."""
+        capacity = self.capacity
+        if capacity is not None and capacity.memory_mib > 0:
+            return capacity.memory_mib, capacity.vcores
+        return self.used_mib + self.available_mib, self.used_vcores + self.available_vcores
+
+    @property
     def total(self) -> Resources:
         """The node's size."""
-        if self.capacity is not None and self.capacity.memory_mib > 0:
-            return self.capacity.resources
-        return Resources(self.used_mib + self.available_mib, self.used_vcores + self.available_vcores)
+        return Resources(*self.pair)
 
     def total_of(self, names: Sequence[str]) -> Resources:
         """Return the node's size with these other resources."""
