@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from yarnctl.units import Resources
+from yarnctl.units import NOTHING, Resources
 
 AM, MAP, REDUCE, EXECUTOR = 0, 1, 2, 3
 
@@ -103,7 +103,8 @@ class Ask:
     """``count`` containers of one size at one request priority.
 
     ``off_switch`` is False for asks that name racks (maps, resuming reduces). ``missed``: how often a shared
-    partition has refused it since its last container.
+    partition has refused it since its last container. ``others``: what it wants of the scheduler's other
+    resource types, as a vector without memory and vcores; so for nodes and containers.
     """
 
     priority: int
@@ -112,6 +113,7 @@ class Ask:
     off_switch: bool
     count: int = 0
     missed: int = 0
+    others: Resources = NOTHING
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -244,6 +246,8 @@ class Node:
     reserved: object | None = None
     exited: tuple[Container, ...] = ()
     label: str = ""
+    others: Resources = NOTHING
+    free_others: Resources = NOTHING
     live: dict[int, Container] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -304,6 +308,7 @@ class Container(msgspec.Struct, eq=False):
     terminal_state: str = ""
     stage: int = NOT_REQUESTED
     release_wait_token: int = 0
+    others: Resources = NOTHING
 
 
 # A struct is made in half the time of a class. Its own way of setting a field looks each time for the first

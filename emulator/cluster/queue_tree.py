@@ -16,6 +16,8 @@ ResourceManager 3.4.2. Rules beyond those of one level:
   the order of its own use and up to all of it, if root and a child have a capacity there. Such a request is
   passed over there once for each node of the cluster after each container. Masters without a label stay on
   nodes without one. The limit of masters counts them all together.
+* Resource types beside memory and vcores (``types``) count as these do, in shares, maxima, headroom and
+  reservations; the limits of users and masters are in memory.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from emulator.cluster.entities import (
 )
 from emulator.cluster.queues.tree_queue import QueueSource, SharedLeaf, TreeQueue
 from emulator.cluster.scheduler import CapacityScheduler
-from yarnctl.units import NOTHING, Resources, fits, plus
+from yarnctl.units import NOTHING, Resources, fits, minus, plus, times
 
 
 class TreeScheduler(CapacityScheduler):
@@ -46,7 +48,7 @@ class TreeScheduler(CapacityScheduler):
     ``nodes``: every queue by its path below root. ``kept``: the nodes reserved for an application.
     ``source``: the configuration that queues on demand are created from (None: there are none).
     ``labels``: the cluster's node labels, and whether each is exclusive; ``trees``: the queues by label and
-    path, those of ``nodes`` under "".
+    path, those of ``nodes`` under "". ``other_totals``: by label, what its nodes have of the other types.
     """
 
     make_leaf = SharedLeaf
@@ -57,6 +59,7 @@ class TreeScheduler(CapacityScheduler):
         self._total = Resources(0, 0)
         self.labels: dict[str, bool] = {}
         self.totals: dict[str, Resources] = {}
+        self.other_totals: dict[str, Resources] = {}
         self.node_count = 0
         self.nodes: dict[str, TreeQueue] = {}
         self.trees = {"": self.nodes}
@@ -85,6 +88,9 @@ class TreeScheduler(CapacityScheduler):
     def count_node(self, node: Node, sign: int) -> None:
         """Count a node and, if it has a label, what it adds to its partition (-1: it is removed)."""
         self.node_count += sign
+        if node.others is not NOTHING:
+            before = self.other_totals.get(node.label, NOTHING)
+            self.other_totals[node.label] = plus(before, times(node.others, sign))
         if node.label:
             size = Resources(sign * node.total_mib, sign * node.total_vcores)
             self.totals[node.label] = plus(self.totals[node.label], size)
@@ -96,7 +102,8 @@ class TreeScheduler(CapacityScheduler):
             queue.resize(total_mib, total_vcores)
         for label, tree in self.trees.items():
             for node in tree.values():
-                node.resize(*(self.totals[label] if label else self._total))
+                others = self.other_totals.get(label, NOTHING)
+                node.resize(*(self.totals[label] if label else self._total), others)
         for queue in self.queues.values():
             self.activate(queue)
         self.version += 1
@@ -187,12 +194,15 @@ class TreeScheduler(CapacityScheduler):
         """A container is over: take back what it held, in its queue and in all above."""
         super().free(container, now_ms)
         queue = self.trees[container.node.label][container.app.queue.name]
-        self._count(queue, container.app, -container.memory_mib, -container.vcores)
+        others = _negative(container.others)
+        self._count(queue, container.app, -container.memory_mib, -container.vcores, others)
 
     @staticmethod
-    def _count(queue: TreeQueue, app: Application, memory_mib: int, vcores: int) -> None:
+    def _count(
+        queue: TreeQueue, app: Application, memory_mib: int, vcores: int, others: Resources = NOTHING
+    ) -> None:
         """Count a container as used (negative: freed) in its queue and in all above."""
-        queue.count(memory_mib, vcores)
+        queue.count(memory_mib, vcores, others)
         if queue.label:
             queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
 
@@ -202,11 +212,12 @@ class TreeScheduler(CapacityScheduler):
         held = dict.fromkeys(self.trees, NOTHING)
         for container in self.live.values():
             if container.app is app:
-                size = Resources(container.memory_mib, container.vcores)
+                size = plus(Resources(container.memory_mib, container.vcores), container.others)
                 held[container.node.label] = plus(held[container.node.label], size)
         for queue, sign in ((from_queue, -1), (to_queue, 1)):
             for label, size in held.items():
-                self._count(self.trees[label][queue.name], app, sign * size[0], sign * size[1])
+                others = Resources(0, 0, *times(size, sign)[2:]) if len(size) > 2 else NOTHING
+                self._count(self.trees[label][queue.name], app, sign * size[0], sign * size[1], others)
             if queue.user_mib is not None:  # counted as if all of it were on nodes without a label
                 queue.users[app.user] -= sign * (app.used_mib - held[""][0])
 
@@ -246,8 +257,10 @@ class TreeScheduler(CapacityScheduler):
         for app in sorted(queue.leaf.demand, key=line.serving_key):
             ask = app.asks[0]
             size = Resources(ask.memory_mib, ask.vcores)
-            fitting = fits(size, Resources(node.free_mib, node.free_vcores)) and fits(
-                plus(size, Resources(root.used_mib, root.used_vcores)), total
+            fitting = (
+                fits(size, Resources(node.free_mib, node.free_vcores))
+                and fits(plus(size, Resources(root.used_mib, root.used_vcores)), total)
+                and _fits_others(ask, node)
             )
             if app.label or not ask.priority or not fitting:
                 continue
@@ -256,7 +269,7 @@ class TreeScheduler(CapacityScheduler):
                 self.version += 1
                 continue
             ask.missed = 0
-            self._count(queue, app, *size)
+            self._count(queue, app, *size, ask.others)
             return app, ask
         return None
 
@@ -276,8 +289,8 @@ class TreeScheduler(CapacityScheduler):
             if not self.within_headroom(app):
                 queue.block()
                 return None
-            within = queue.has_room(ask.memory_mib, ask.vcores) and not queue.user_is_over(app)
-            if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
+            within = queue.has_room(ask.memory_mib, ask.vcores, ask.others) and not queue.user_is_over(app)
+            if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores and _fits_others(ask, node):
                 # What is within the limits only without a reservation takes the place of one that is alike.
                 kept = [each.reserved for each in self.kept.get(app, ())]
                 alike = any(isinstance(each, NodeReservation) and each.ask is ask for each in kept)
@@ -291,19 +304,22 @@ class TreeScheduler(CapacityScheduler):
     def within_headroom(self, app: Application) -> bool:
         """Return whether an application's first request is within the headroom."""
         ask = app.asks[0]
-        own_mib, own_vcores = self.kept_for(app)
+        own = self.kept_for(app)
         queue = self.trees[app.label][app.queue.name]
-        return queue.has_room(ask.memory_mib - own_mib, ask.vcores - own_vcores)
+        others = NOTHING if ask.others is NOTHING else minus(ask.others, own)
+        return queue.has_room(ask.memory_mib - own[0], ask.vcores - own[1], others)
 
     def kept_for(self, app: Application) -> Resources:
         """Return what is reserved for an application."""
         memory_mib = vcores = 0
+        others = NOTHING
         for node in self.kept.get(app, ()):
             reservation = node.reserved
             assert isinstance(reservation, NodeReservation)
             memory_mib += reservation.ask.memory_mib
             vcores += reservation.ask.vcores
-        return Resources(memory_mib, vcores)
+            others = plus(others, reservation.ask.others)
+        return Resources(memory_mib, vcores, *others[2:])
 
     def _give(self, queue: TreeQueue, app: Application, ask: Ask) -> None:
         """Count a grant in the tree, and drop a reservation that it fills or that is in its way.
@@ -314,10 +330,10 @@ class TreeScheduler(CapacityScheduler):
             alike = [each for each in self.kept[app] if each.reserved.ask is ask]  # type: ignore[attr-defined]
             if alike and len(alike) >= ask.count:
                 self.unreserve(alike[0])
-            while app in self.kept and not queue.has_room(ask.memory_mib, ask.vcores):
+            while app in self.kept and not queue.has_room(ask.memory_mib, ask.vcores, ask.others):
                 self.unreserve(self.kept[app][0])
         ask.missed = 0
-        self._count(queue, app, ask.memory_mib, ask.vcores)
+        self._count(queue, app, ask.memory_mib, ask.vcores, ask.others)
 
     def _over_user_limit(self, app: Application) -> bool:
         """Return whether a user is over its limit; the application's own reservation does not count."""
@@ -325,7 +341,7 @@ class TreeScheduler(CapacityScheduler):
         return queue.user_is_over(app, 0 if app.label else self.kept_for(app).memory_mib)
 
     def _reserve(self, app: Application, ask: Ask, node: Node) -> bool:
-        if not super()._reserve(app, ask, node):
+        if not fits(ask.others, node.others) or not super()._reserve(app, ask, node):
             return False
         self.keep(app, ask, node)
         return True
@@ -333,7 +349,7 @@ class TreeScheduler(CapacityScheduler):
     def keep(self, app: Application, ask: Ask, node: Node) -> None:
         """Count a reserved node as used in the queue and all above."""
         self.kept.setdefault(app, []).append(node)
-        self.trees[node.label][app.queue.name].count(ask.memory_mib, ask.vcores)
+        self.trees[node.label][app.queue.name].count(ask.memory_mib, ask.vcores, ask.others)
         assert isinstance(app.queue, SharedLeaf)
         app.queue.reserve(app.user, ask.memory_mib)
 
@@ -343,7 +359,8 @@ class TreeScheduler(CapacityScheduler):
         if isinstance(reservation, NodeReservation):
             app, ask = reservation.app, reservation.ask
             super().unreserve(node)
-            self.trees[node.label][app.queue.name].count(-ask.memory_mib, -ask.vcores)
+            queue = self.trees[node.label][app.queue.name]
+            queue.count(-ask.memory_mib, -ask.vcores, _negative(ask.others))
             assert isinstance(app.queue, SharedLeaf)
             app.queue.reserve(app.user, -ask.memory_mib)
             self.kept[app].remove(node)
@@ -358,16 +375,20 @@ class TreeScheduler(CapacityScheduler):
         if ask not in app.asks or not app.activated:
             self.unreserve(node)
             return self._next(node)
-        if ask.memory_mib > node.free_mib or ask.vcores > node.free_vcores:
+        if ask.memory_mib > node.free_mib or ask.vcores > node.free_vcores or not _fits_others(ask, node):
             return None
         self.unreserve(node)
-        self._count(self.trees[node.label][app.queue.name], app, ask.memory_mib, ask.vcores)
+        self._count(self.trees[node.label][app.queue.name], app, ask.memory_mib, ask.vcores, ask.others)
         return app, ask
 
 
-def _least_first(app: Application) -> tuple[int, int]:
-    """Return the place under ``fair``: of equal use the older, whatever the priorities."""
-    return (app.used_mib, app.number)
+def _fits_others(ask: Ask, node: Node) -> bool:
+    """Return whether a node has enough free of the other resource types."""
+    return ask.others is NOTHING or fits(ask.others, node.free_others)
+
+
+def _negative(others: Resources) -> Resources:
+    return others if others is NOTHING else times(others, -1)
 
 
 def _in_order(parent_queue: TreeQueue) -> Iterator[TreeQueue]:

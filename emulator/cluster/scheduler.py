@@ -26,13 +26,18 @@ from emulator.cluster.entities import (
     NodeReservation,
     QueueConfig,
 )
+from yarnctl.units import NOTHING, minus, plus
 
 _order = attrgetter("order")
 
 
 class CapacityScheduler:
-    """Queues and their demand. ``live`` are the containers in use, by number."""
+    """Queues and their demand. ``live`` are the containers in use, by number.
 
+    ``types``: the resource types beside memory and vcores, in the order of vectors; only a tree has some.
+    """
+
+    types: tuple[str, ...] = ()
     make_leaf: type[LeafQueue] = LeafQueue
 
     def __init__(self, queues: tuple[QueueConfig, ...]) -> None:
@@ -164,6 +169,9 @@ class CapacityScheduler:
             granted.append(container)
             self.live[number] = container
             number += 1
+            if ask.others is not NOTHING:
+                container.others = ask.others
+                node.free_others = minus(node.free_others, ask.others)
             node.free_mib -= memory_mib
             node.free_vcores -= vcores
             app.used_mib += memory_mib
@@ -267,6 +275,8 @@ class CapacityScheduler:
         memory_mib, vcores = container.memory_mib, container.vcores
         node.free_mib += memory_mib
         node.free_vcores += vcores
+        if container.others is not NOTHING:
+            node.free_others = plus(node.free_others, container.others)
         del self.live[container.number]
         used = queue.usage_mib_ms
         used[app.user] = used.get(app.user, 0) + memory_mib * (now_ms - container.granted_at_ms)

@@ -148,6 +148,15 @@ def examples_jar(version: str) -> Path:
     return kept / f"{EXAMPLES}-{of}.jar"
 
 
+def manager_test_jar(version: str) -> Path:
+    """Return the ResourceManager's test jar, fetched on first use; raises NotToBeHad."""
+    name = "hadoop-yarn-server-resourcemanager"
+    kept = cache_folder() / f"hadoop-{version}" / "recorded"
+    if not kept.is_dir():
+        _fetch(f"{name} {version}", [(name, version, "test-jar")], kept, alone=True)
+    return kept / f"{name}-{version}-tests.jar"
+
+
 def _fetch(what: str, wanted: Sequence[Artifact], kept: Path, alone: bool = False) -> None:
     """Fetch artifacts and, unless they are wanted alone, what they depend on."""
     if absent := missing_programs():

@@ -10,7 +10,15 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.hadoop.artifacts import NotToBeHad, flink_jars, jars, javac, missing_programs, spark_home
+from tests.hadoop.artifacts import (
+    NotToBeHad,
+    flink_jars,
+    jars,
+    javac,
+    manager_test_jar,
+    missing_programs,
+    spark_home,
+)
 
 
 def need_hadoop(version: str) -> None:
@@ -34,6 +42,11 @@ def need_spark() -> None:
 def need_flink() -> None:
     """Skip the test, or fail it, if Flink cannot be had here."""
     _need("Flink", flink_jars)
+
+
+def need_recorded(version: str) -> None:
+    """Skip the test, or fail it, if the answers that a version's tests recorded cannot be had here."""
+    _need(f"test jar of the ResourceManager {version}", lambda: manager_test_jar(version))
 
 
 def need_javac() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import zip_longest
 from typing import Protocol, Self
 
 from emulator.cluster.entities import Application, LeafQueue, ParentConfig, QueueConfig, TreeLeafConfig
-from yarnctl.units import NOTHING, Resources, at_least, plus
+from yarnctl.units import NOTHING, Resources, at_least, at_most, minus, plus
 
 
 class QueueSource(Protocol):
@@ -85,7 +86,8 @@ class TreeQueue:
     ``chain``: the queue and its ancestors, root last. ``below``: its children. ``demanding``: those with
     demand at or below them. ``label``: of the nodes that it is about; ``users``: what each holds of them.
     ``smallest``: the smallest container. ``blocked``: of a parent, the headroom of the leaves below it that a
-    descent has left.
+    descent has left. ``used_others``, ``guaranteed_others``, ``maximum_others``: the same of the scheduler's
+    other resource types, as vectors without memory and vcores.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class TreeQueue:
         if parent_queue is not None:
             parent_queue.below.append(self)
         self._total = Resources(0, 0)
+        self._total_others = self.used_others = self.guaranteed_others = self.maximum_others = NOTHING
         self._guaranteed_share = 0.0
         self.smallest = Resources(SMALLEST_MIB, 0)
 
@@ -147,7 +150,7 @@ class TreeQueue:
             for each in self.chain
         )
 
-    def resize(self, total_mib: int, total_vcores: int) -> None:
+    def resize(self, total_mib: int, total_vcores: int, total_others: Resources = NOTHING) -> None:
         """Set the limits for a cluster of this size; shares are cut off, as YARN normalises them."""
         if self.leaf is not None:
             self.config = self.leaf.config
@@ -155,6 +158,9 @@ class TreeQueue:
         least, most = self.shares()
         self.guaranteed = Resources(int(total_mib * least + 1e-6), int(total_vcores * least + 1e-6))
         self.maximum = Resources(int(total_mib * most + 1e-6), int(total_vcores * most + 1e-6))
+        self._total_others = total_others
+        self.guaranteed_others = Resources(*(int(part * least + 1e-6) for part in total_others))
+        self.maximum_others = Resources(*(int(part * most + 1e-6) for part in total_others))
         if (
             isinstance(config, ParentConfig | TreeLeafConfig)
             and config.absolute is not None
@@ -162,7 +168,7 @@ class TreeQueue:
         ):
             self._set_absolute(config.absolute, config.absolute_maximum)
         self._total = Resources(total_mib, total_vcores)
-        self._guaranteed_share = self._dominant_share(*self.guaranteed)
+        self._guaranteed_share = self._dominant_share(*self.guaranteed, self.guaranteed_others)
         if self.leaf is not None and not self.label:
             self.leaf.guaranteed = self.guaranteed
             self.leaf.maximum_mib, self.leaf.maximum_vcores = self.maximum
@@ -227,15 +233,21 @@ class TreeQueue:
         limit_mib = self.user_limit_mib
         return limit_mib is not None and self.user_used_mib(app.user) - own_mib > limit_mib
 
-    def count(self, memory_mib: int, vcores: int) -> None:
+    def count(self, memory_mib: int, vcores: int, others: Resources = NOTHING) -> None:
         """Count room as used (negative: freed) here and in all ancestors."""
         for node in self.chain:
             node.used_mib += memory_mib
             node.used_vcores += vcores
+            if others is not NOTHING:
+                node.used_others = plus(node.used_others, others)
 
-    def has_room(self, memory_mib: int, vcores: int) -> bool:
+    def has_room(self, memory_mib: int, vcores: int, others: Resources = NOTHING) -> bool:
         """Return whether this much more is within the maximum here and in all ancestors."""
         left = self.headroom()
+        if others is not NOTHING and not all(
+            part <= whole for part, whole in zip_longest(others[2:], left[2:], fillvalue=0) if part > 0
+        ):
+            return False
         return memory_mib <= left[0] and vcores <= left[1]
 
     def headroom(self) -> Resources:
@@ -246,18 +258,27 @@ class TreeQueue:
             blocked_mib, blocked_vcores = blocked_mib + node.blocked[0], blocked_vcores + node.blocked[1]
             least_mib = min(least_mib, node.maximum[0] - node.used_mib - blocked_mib)
             least_vcores = min(least_vcores, node.maximum[1] - node.used_vcores - blocked_vcores)
-        return Resources(least_mib, least_vcores)
+        if self._total_others is NOTHING:
+            return Resources(least_mib, least_vcores)
+        others, blocked = self.maximum_others, NOTHING
+        for node in self.chain:
+            blocked = plus(blocked, node.blocked)
+            left = minus(minus(node.maximum_others, node.used_others), blocked)
+            others = at_most(others, left)
+        return Resources(least_mib, least_vcores, *others[2:])
 
     def block(self) -> None:
         """Keep a leaf's headroom from the siblings that come later in this descent."""
         if self.above is not None:
             self.above.blocked = plus(self.above.blocked, at_least(self.headroom(), NOTHING))
 
-    def _dominant_share(self, memory_mib: int, vcores: int) -> float:
+    def _dominant_share(self, memory_mib: int, vcores: int, others: Resources = NOTHING) -> float:
         total_mib, total_vcores = self._total
-        return max(
+        share = max(
             memory_mib / total_mib if total_mib else 0.0, vcores / total_vcores if total_vcores else 0.0
         )
+        parts = zip(others[2:], self._total_others[2:], strict=False)
+        return max([share, *(part / whole for part, whole in parts if whole)]) if len(others) > 2 else share
 
     def ratio(self) -> float:
         """Return used / guaranteed, as ``usedCapacity`` shows it; a queue without a guarantee is served last.
@@ -266,7 +287,7 @@ class TreeQueue:
         guarantee whose vcores are cut off counts by its memory: 7 slots of 5.76 are 122 %, not 7 / 5. One
         below the ``smallest`` container counts as one.
         """
-        used_share = self._dominant_share(self.used_mib, self.used_vcores)
+        used_share = self._dominant_share(self.used_mib, self.used_vcores, self.used_others)
         least_share = self._dominant_share(*self.smallest)
         # YARN compares numbers of 32 bits: shares that differ by less are equal.
         share = max(self._guaranteed_share, least_share) if self._guaranteed_share else 0.0

@@ -260,7 +260,10 @@ def move_application(manager: ResourceManager, app: Application, leaf: LeafQueue
     source = app.queue
     if source is leaf:
         return
-    asks = [(Ask(ask.priority, ask.memory_mib, ask.vcores, ask.off_switch), ask.count) for ask in app.asks]
+    asks = [
+        (Ask(ask.priority, ask.memory_mib, ask.vcores, ask.off_switch, others=ask.others), ask.count)
+        for ask in app.asks
+    ]
     manager.scheduler.remove_application(app)
     manager.scheduler.carry(app, source, leaf)
     app.queue = leaf

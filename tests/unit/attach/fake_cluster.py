@@ -78,7 +78,8 @@ class App:
 
     ``label`` is its own, ``ask_label`` that of its requests (None: not in the answer), ``ask_labels`` those
     of each if they differ; ``ask_others`` and,
-    by container, ``held_others``: other resources by name.
+    by container, ``held_others``: other resources by name. ``ask_fields``: more fields of each request; with
+    ``resourceName`` None they are SchedulingRequests.
     """
 
     number: int
@@ -105,6 +106,7 @@ class App:
     ask_label: str | None = None
     ask_labels: list[str | None] = field(default_factory=list)
     ask_others: dict[str, int] = field(default_factory=dict)
+    ask_fields: list[dict[str, Any]] = field(default_factory=list)
     held_others: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
@@ -519,8 +521,10 @@ class FakeCluster:
                     "capability": self._capability(app, size),
                 }
                 | ({} if app.label_of(at) is None else {"nodeLabelExpression": app.label_of(at)})
+                | (app.ask_fields[at] if app.ask_fields else {})
                 for at, (priority, size, n) in enumerate(app.asks)
                 for place in ("*", "/default-rack", "n1")
+                if place == "*" or not app.ask_fields or "resourceName" not in app.ask_fields[at]
             ]
         return row
 

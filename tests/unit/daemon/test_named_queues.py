@@ -222,7 +222,7 @@ def test_features_that_are_not_modelled_are_named_at_the_start(
         cluster.configuration["yarn.resourcemanager.placement-constraints.handler"] = "scheduler"
         cluster.policies["root.prod.etl"] = "com.example.OwnOrderingPolicy"
         ran = Ran(cluster, tmp_path, caplog, ticks=2)
-    assert ran.warned("not modelled: placement constraints (yarnctl does not see requests") == 1
+    assert ran.warned("not modelled: placement constraints (yarnctl frees no container for requests") == 1
     assert ran.warned("the ordering policy com.example.OwnOrderingPolicy of root.prod.etl") == 1
 
 

@@ -61,7 +61,7 @@ _BY_KEY = (
         "true",
         UnmodelledFeature(
             "opportunistic containers",
-            "yarnctl takes such requests for guaranteed ones",
+            "yarnctl frees no container for such requests",
             "yarn.resourcemanager.opportunistic-container-allocation.enabled",
             "false",
         ),
@@ -70,7 +70,7 @@ _BY_KEY = (
         "scheduler placement-processor",
         UnmodelledFeature(
             "placement constraints",
-            "yarnctl does not see requests that have them",
+            "yarnctl frees no container for requests that have them",
             "yarn.resourcemanager.placement-constraints.handler",
             "disabled",
         ),

@@ -4,7 +4,8 @@ Percentages become absolute vectors, rows for nodes and racks are left out of th
 priorities get their meaning, and a queue gets its full path, by walking the tree (``queuePath`` is missing in
 older versions). Nodes, use, capacities and requests are those of one ``label`` ("": of no label, the default
 partition), as YARN schedules each on its own. ``names``: the resources beside memory and vcores that vectors
-have, in this order. Requests for others are left out (``NotModelled`` has their names).
+have, in this order. Requests for others are left out, and those with a placement constraint or for
+opportunistic containers (``NotModelled`` says what of these).
 """
 
 from __future__ import annotations
@@ -264,7 +265,13 @@ def requested(application: yarn.AppInfo, queue_label: str = "", names: Sequence[
     """Return an application's demand; ``queue_label``: the queue's default label."""
     rows = _unmet(application.requests)
     others = {name for row in rows for name in row.size.others}.difference(names)
-    return Requested(asks(rows, label_of(application, queue_label), names), not_modelled((), others))
+    left_out = not_modelled(
+        (),
+        others,
+        constrained=any(row.is_constrained for row in rows),
+        opportunistic=any(row.is_opportunistic for row in rows),
+    )
+    return Requested(asks(rows, label_of(application, queue_label), names), left_out)
 
 
 def asks(
@@ -276,6 +283,8 @@ def asks(
     """
     found: dict[str, dict[tuple[int, Resources], int]] = {}
     for row in _unmet(requests):
+        if row.is_constrained or row.is_opportunistic:
+            continue
         if all(name in names for name in row.size.others):
             own = yarn.label_in(row.label)
             counts = found.setdefault(label if own is None else own, {})
@@ -290,7 +299,7 @@ def asks(
 
 
 def _unmet(requests: Iterable[yarn.ResourceRequest]) -> list[yarn.ResourceRequest]:
-    return [row for row in requests if row.location == ANYWHERE and row.count > 0]
+    return [row for row in requests if row.location in (ANYWHERE, None) and row.count > 0]
 
 
 def label_of(application: yarn.AppInfo, queue_label: str = "") -> str:
@@ -307,13 +316,20 @@ def queue_labels(tree: Iterable[Leaf]) -> dict[str, str]:
     return {path: label for path, label in labels if label}
 
 
-def not_modelled(labels: Iterable[str], resources: Iterable[str]) -> NotModelled | None:
-    """Return the names of labels ("": none) and resources, at most ``NAMES_MAX`` each; None: no name."""
+def not_modelled(
+    labels: Iterable[str],
+    resources: Iterable[str],
+    *,
+    constrained: bool = False,
+    opportunistic: bool = False,
+) -> NotModelled | None:
+    """Return the names of labels ("": none) and resources, at most ``NAMES_MAX`` each; None: nothing."""
     shown = [
         tuple(sorted({shown_name(name) for name in names if name}))[:NAMES_MAX]
         for names in (labels, resources)
     ]
-    return NotModelled(*shown) if any(shown) else None
+    found = NotModelled(*shown, constrained=constrained, opportunistic=opportunistic)
+    return None if found == NotModelled() else found
 
 
 def shown_name(name: str) -> str:
@@ -325,7 +341,12 @@ def merged(left: NotModelled | None, right: NotModelled | None) -> NotModelled |
     """Return the names of both."""
     if left is None or right is None:
         return left or right
-    return not_modelled((*left.labels, *right.labels), (*left.resources, *right.resources))
+    return not_modelled(
+        (*left.labels, *right.labels),
+        (*left.resources, *right.resources),
+        constrained=left.constrained or right.constrained,
+        opportunistic=left.opportunistic or right.opportunistic,
+    )
 
 
 class PendingSum(NamedTuple):
@@ -472,7 +493,7 @@ def cluster_room(
 def names_hosts(application: yarn.AppInfo) -> bool:
     """Return whether a request of an application names a node: YARN may wait for that node."""
     return any(
-        row.count > 0 and row.location != ANYWHERE and not row.location.startswith("/")
+        row.count > 0 and row.location not in (ANYWHERE, None) and not row.location.startswith("/")
         for row in application.requests
     )
 

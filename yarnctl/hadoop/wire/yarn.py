@@ -143,14 +143,36 @@ class Uses(msgspec.Struct, frozen=True, gc=False):
 _NO_USE = PartitionUse()
 
 
-class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
-    """One row of resourceRequests: a node's, a rack's or ``*``, which is the sum of all of them."""
+class ExecutionRequest(msgspec.Struct, frozen=True, gc=False):
+    """``executionTypeRequest`` of a request."""
 
-    location: str = field(name="resourceName")
+    kind: str = field(name="executionType", default="")
+
+
+class ResourceRequest(msgspec.Struct, frozen=True, gc=False):
+    """One row of resourceRequests: a node's, a rack's or ``*``, which is the sum of all of them.
+
+    A SchedulingRequest (3.1 and later) has no location. ``constraint``: its own placement constraint; the
+    application may have registered others, which YARN does not show.
+    """
+
+    location: str | None = field(name="resourceName", default=None)
     count: int = field(name="numContainers", default=0)
     priority: int = 0
     size: Vector = field(name="capability", default=Vector())
     label: str | None = field(name="nodeLabelExpression", default=None)
+    execution: ExecutionRequest | None = field(name="executionTypeRequest", default=None)
+    constraint: str | None = field(name="placementConstraint", default=None)
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether its containers may depend on what runs on a node."""
+        return self.location is None or bool(self.constraint)
+
+    @property
+    def is_opportunistic(self) -> bool:
+        """Whether its containers queue at a node, outside the queue's guarantee."""
+        return self.execution is not None and self.execution.kind == "OPPORTUNISTIC"
 
 
 class AppInfo(msgspec.Struct, frozen=True, gc=False):
