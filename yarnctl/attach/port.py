@@ -45,6 +45,7 @@ from yarnctl.deciding.model import (
     Kill,
     Observation,
     ObservationRequest,
+    OrderAction,
     Outcome,
     Snapshot,
     TaskView,
@@ -364,9 +365,18 @@ class AttachedPort:
         self._connection.guard.begin_orders()
         self.restorer.reconcile()
 
+    def announce(self, actions: Sequence[OrderAction]) -> None:
+        """Prepare for orders that are about to be performed in several threads."""
+        if any(isinstance(action, Kill) for action in actions):
+            self._polled.list_before_kill()
+        self._tracking.announce(action.order for action in actions)
+
     def perform(self, action: Action) -> Outcome:
-        """Perform one action, if it is permitted; see :mod:`yarnctl.attach.orders.performing`."""
-        if isinstance(action, Kill):
+        """Perform one action, if it is permitted; see :mod:`yarnctl.attach.orders.performing`.
+
+        Several threads may perform orders that were announced.
+        """
+        if isinstance(action, Kill) and not self._tracking.is_announced(action.order):
             self._polled.list_before_kill()
         return self._acting.perform(action)
 

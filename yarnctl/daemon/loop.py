@@ -382,7 +382,7 @@ class Loop:
                 self.recorder.met_another = False
                 self.port.identify()
             self._adopt_queues()
-            wake_at_ms = tick(self.controller, self.port, self.recorder)
+            wake_at_ms = tick(self.controller, self.port, self.recorder, self.port.perform_each)
             self._after()
             self.port.well("tick")
         except InvariantBroken:
@@ -552,8 +552,7 @@ class Loop:
         step = self.controller.stop(self._clock_ms())
         if step.records:
             self.recorder.append_if_possible(step.records)
-        for action in step.actions:
-            outcome = self.port.perform(action)
+        for action, outcome in zip(step.actions, self.port.perform_each(step.actions), strict=True):
             self.recorder.append_if_possible(self.controller.settle(action, outcome))
 
     def _write_if_possible(self, record: Record) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import (
     Observation,
     ObservationRequest,
+    OrderAction,
     Refused,
     Release,
     Snapshot,
@@ -135,6 +136,9 @@ class Attached(TinyCluster):
         self.queue_settings = NoScheduler()
         self.activities = ActivityReader(unrecorded, lambda: self.now_ms)
         self.restorer = Restorer(None, {}, self.perform, lambda: self.now_ms)
+
+    def announce(self, actions: Sequence[OrderAction]) -> None:
+        self.announced = [action.order for action in actions]
 
     def observe_soon(self) -> Snapshot | None:
         raise AssertionError("nobody looks while the loop does")
