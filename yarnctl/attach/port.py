@@ -195,6 +195,12 @@ class AttachedPort:
             for each in self._saved_work:
                 each.expect(order)
 
+    def has_news(self) -> bool | None:
+        """Return whether saved work has appeared since the last poll of orders; None: none is awaited."""
+        running = [one for one in self._tracking.orders.values() if not one.ended]
+        found = [each.has_news(running) for each in self._saved_work]
+        return None if all(each is None for each in found) else any(found)
+
     def close(self) -> None:
         """End the threads of the calls."""
         self._connection.close()

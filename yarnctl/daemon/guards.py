@@ -120,7 +120,8 @@ class GuardedPort:
     Every exception of the port below is caught; ``problem``: why it failed in ``last_observation``.
     ``open_orders``: the orders of an earlier run; each may have been sent, even if sending it again fails.
     ``sold`` returns the deadlines by application (None: those of YARN's tags count). ``orders``: how
-    the actions of a step are performed (one after the other, if the host sets no other).
+    the actions of a step are performed (one after the other, if the host sets no other). ``news``: whether an
+    observation of open orders would find something new (None: nothing is awaited).
     """
 
     def __init__(
@@ -135,6 +136,7 @@ class GuardedPort:
     ) -> None:
         self.port = port
         self.orders = OrdersAtOnce(self.perform)
+        self.news: Callable[[], bool | None] = lambda: None
         self._sold = sold
         self._clock_ms = clock_ms
         self._open_orders = frozenset(open_orders)
@@ -176,6 +178,14 @@ class GuardedPort:
         if seen.snapshot is not None and aside:
             seen = msgspec.structs.replace(seen, snapshot=msgspec.structs.replace(seen.snapshot, aside=aside))
         return seen
+
+    def has_news(self) -> bool | None:
+        """Return whether an observation of open orders would find something new; None: nothing is awaited."""
+        try:
+            return self.news()
+        except Exception as error:
+            self._failed("listing checkpoints", error)
+            return None
 
     def with_deadlines(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot of the port with the deadlines that count."""

@@ -199,6 +199,9 @@ class Attached(ClusterPort, Protocol):
     def announce(self, actions: Sequence[OrderAction]) -> None:
         """Prepare for orders that several threads are about to perform."""
 
+    def has_news(self) -> bool | None:
+        """Return whether an observation of orders would find saved work; None: none is awaited."""
+
     def observe_soon(self) -> Snapshot | None:
         """Poll the cluster for the view; None if it does not answer."""
 
@@ -320,12 +323,12 @@ def make_loop(
     sold = None if admission is None or not admission.sells else partial(sold_deadlines, admission.store)
     settings = msgspec.structs.replace(plan.settings, deadlines=None if sold is None else "sold")
     controller = Controller(settings, remembered=rebuilt.remembered if rebuilt else None)
-    fold = Fold() if rebuilt is None else rebuilt.fold
-    journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=fold)
+    journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=_fold(rebuilt))
     attached.permission.host = lambda: guard.closed()[1]
     orders = rebuilt.remembered.ledger.open if rebuilt else ()
     guarded = GuardedPort(attached, guard, enforce=enforce, clock_ms=clock_ms, open_orders=orders, sold=sold)
     guarded.orders = OrdersAtOnce(guarded.perform, attached.announce, AT_ONCE)
+    guarded.news = attached.has_news
     if lock is not None:
         lead(attached.restorer, lock, hdfs_client(plan.cluster))
     queue_caps = _queue_caps(plan, attached, guarded, names)
@@ -361,6 +364,10 @@ def make_loop(
         in_place=lambda: _require_in_place(state, journal),
     )
     return loop, journal
+
+
+def _fold(rebuilt: Rebuilt | None) -> Fold:
+    return Fold() if rebuilt is None else rebuilt.fold
 
 
 def _continued(controller: Controller, settings: Settings) -> Controller:

@@ -48,6 +48,7 @@ from yarnctl.deciding.reasons.outcomes import (
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.frameworks.framework import Parts
+from yarnctl.frameworks.mapreduce.bells import Bells
 from yarnctl.frameworks.mapreduce.consent import Eligibility, EligibilityReader
 from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.mapreduce.observing import TaskObserver, is_map
@@ -80,6 +81,7 @@ class TaskOrders:
         self._settings, self._clock = connection.settings, connection.clock
         self._permission, self._root = parts.permission, connection.settings.requests_root.rstrip("/")
         self._eligibility, self._tasks, self._tracking = eligibility, tasks, tracking
+        self._bells = Bells()
 
     def is_name(self, application: str, name: str) -> bool:
         """Return whether a name is that of an attempt of an application; maps count with levers only."""
@@ -176,7 +178,11 @@ class TaskOrders:
         return f"{self._root}/{tracked.task.job}/{tracked.task.attempt}"
 
     def _notify_runner(self, tracked: TrackedTask) -> None:
-        """Send the runner a signal to read its requests; its effect is observed elsewhere."""
+        """Have the runner read its requests; the effect is observed elsewhere.
+
+        The signal waits for the node's heartbeat, the datagram does not, but may be lost.
+        """
+        self._bells.ring(tracked.node, self._tasks.bell_of(tracked.attempt))
         try:
             self._manager.signal(tracked.container, "OUTPUT_THREAD_DUMP")
         except YarnctlError as problem:
