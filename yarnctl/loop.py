@@ -7,7 +7,8 @@ capabilities.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from typing import Protocol
 
 import msgspec
@@ -49,11 +50,26 @@ class Journal(Protocol):
         """Add records at the end, in order."""
 
 
-def tick(controller: Controller, port: ClusterPort, journal: Journal) -> int:
-    """Run one step against a port; return when to call again (ms of its clock; not later: at once)."""
+Performer = Callable[[Sequence[Action]], Generator[Outcome, None, None]]
+"""Performs the actions of a step and yields their outcomes, in the order of the actions."""
+
+
+def one_by_one(port: ClusterPort) -> Performer:
+    """Return what performs actions one after the other: each when the outcome before it was taken."""
+    return lambda actions: (port.perform(action) for action in actions)
+
+
+def tick(
+    controller: Controller, port: ClusterPort, journal: Journal, performer: Performer | None = None
+) -> int:
+    """Run one step against a port; return when to call again (ms of its clock; not later: at once).
+
+    ``performer`` performs the step's actions (None: one after the other).
+    """
     step = controller.step(port.observe(controller.to_observe))
     if step.records:
         journal.append(step.records)
-    for action in step.actions:
-        journal.append(controller.settle(action, port.perform(action)))
+    with closing((performer or one_by_one(port))(step.actions)) as outcomes:
+        for action, outcome in zip(step.actions, outcomes, strict=True):
+            journal.append(controller.settle(action, outcome))
     return step.wake_at_ms

@@ -137,6 +137,7 @@ class TrappedPort:
         self.restorer, self.activities = port.restorer, port.activities
         self.identify, self.observe_soon = port.identify, port.observe_soon
         self.adopt, self.expect, self.left_alone = port.adopt, port.expect, port.left_alone
+        self.announce, self.has_news = port.announce, port.has_news
 
     def observe(self, request: ObservationRequest) -> Observation:
         self._trap.check()

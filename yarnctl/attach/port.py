@@ -45,6 +45,7 @@ from yarnctl.deciding.model import (
     Kill,
     Observation,
     ObservationRequest,
+    OrderAction,
     Outcome,
     Snapshot,
     TaskView,
@@ -193,6 +194,12 @@ class AttachedPort:
         for order in orders:
             for each in self._saved_work:
                 each.expect(order)
+
+    def has_news(self) -> bool | None:
+        """Return whether saved work has appeared since the last poll of orders; None: none is awaited."""
+        running = [one for one in self._tracking.orders.values() if not one.ended]
+        found = [each.has_news(running) for each in self._saved_work]
+        return None if all(each is None for each in found) else any(found)
 
     def close(self) -> None:
         """End the threads of the calls."""
@@ -364,9 +371,18 @@ class AttachedPort:
         self._connection.guard.begin_orders()
         self.restorer.reconcile()
 
+    def announce(self, actions: Sequence[OrderAction]) -> None:
+        """Prepare for orders that are about to be performed in several threads."""
+        if any(isinstance(action, Kill) for action in actions):
+            self._polled.list_before_kill()
+        self._tracking.announce(action.order for action in actions)
+
     def perform(self, action: Action) -> Outcome:
-        """Perform one action, if it is permitted; see :mod:`yarnctl.attach.orders.performing`."""
-        if isinstance(action, Kill):
+        """Perform one action, if it is permitted; see :mod:`yarnctl.attach.orders.performing`.
+
+        Several threads may perform orders that were announced.
+        """
+        if isinstance(action, Kill) and not self._tracking.is_announced(action.order):
             self._polled.list_before_kill()
         return self._acting.perform(action)
 

@@ -9,11 +9,12 @@ about open orders.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
+from yarnctl.daemon.at_once import OrdersAtOnce
 from yarnctl.deciding.model import (
     Action,
     DisablePreemption,
@@ -118,7 +119,9 @@ class GuardedPort:
 
     Every exception of the port below is caught; ``problem``: why it failed in ``last_observation``.
     ``open_orders``: the orders of an earlier run; each may have been sent, even if sending it again fails.
-    ``sold`` returns the deadlines by application (None: those of YARN's tags count).
+    ``sold`` returns the deadlines by application (None: those of YARN's tags count). ``orders``: how
+    the actions of a step are performed (one after the other, if the host sets no other). ``news``: whether an
+    observation of open orders would find something new (None: nothing is awaited).
     """
 
     def __init__(
@@ -132,6 +135,8 @@ class GuardedPort:
         sold: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
         self.port = port
+        self.orders = OrdersAtOnce(self.perform)
+        self.news: Callable[[], bool | None] = lambda: None
         self._sold = sold
         self._clock_ms = clock_ms
         self._open_orders = frozenset(open_orders)
@@ -173,6 +178,14 @@ class GuardedPort:
         if seen.snapshot is not None and aside:
             seen = msgspec.structs.replace(seen, snapshot=msgspec.structs.replace(seen.snapshot, aside=aside))
         return seen
+
+    def has_news(self) -> bool | None:
+        """Return whether an observation of open orders would find something new; None: nothing is awaited."""
+        try:
+            return self.news()
+        except Exception as error:
+            self._failed("listing checkpoints", error)
+            return None
 
     def with_deadlines(self, snapshot: Snapshot) -> Snapshot:
         """Return a snapshot of the port with the deadlines that count."""
@@ -217,13 +230,18 @@ class GuardedPort:
         """Note a success of ``about``: its next error is logged, even if it is the same one."""
         self._noted.pop(about, None)
 
-    def _failed(self, doing: str, error: Exception) -> None:
+    def _failed(self, doing: str, error: Exception) -> str:
         problem = f"{type(error).__name__}: {str(error)[:300]}"
         if self.note(doing, problem):
             _LOG.error("%s failed: %s", doing, problem, exc_info=error)
+        return problem
+
+    def perform_each(self, actions: Sequence[Action]) -> Generator[Outcome, None, None]:
+        """Perform the actions of a step, each if it is permitted when it is sent; yield their outcomes."""
+        return self.orders.each(actions)
 
     def perform(self, action: Action) -> Outcome:
-        """Perform an action, if it is permitted now."""
+        """Perform an action, if it is permitted now. Several threads may call it."""
         outcome = self._perform(action)
         if not (isinstance(outcome, Withheld | Refused) and isinstance(action, Suspend | Kill | Drain)):
             return outcome
@@ -243,5 +261,4 @@ class GuardedPort:
             return self.port.perform(action)
         except Exception as error:
             # The port promises not to raise; if it does, it is unknown what was sent.
-            self._failed(f"performing {type(action).__name__}", error)
-            return Unknown(ClientFault(self.last_error))
+            return Unknown(ClientFault(self._failed(f"performing {type(action).__name__}", error)))

@@ -75,6 +75,7 @@ _LOG = logging.getLogger("yarnctl.daemon")
 RETRY_MS = 1000
 LOCK_EVERY_MS = 2000
 REFUSED_MAX = 1000
+NEWS_MS = 60  # The interval at which the folders of tasks under order are listed between two ticks
 SHOW_EVERY_MS = 5000  # The interval of polls for the view without pending preempting requests
 BLIND_EVERY_MS = 60_000  # The interval of errors in the log while the cluster is not seen
 
@@ -382,7 +383,7 @@ class Loop:
                 self.recorder.met_another = False
                 self.port.identify()
             self._adopt_queues()
-            wake_at_ms = tick(self.controller, self.port, self.recorder)
+            wake_at_ms = tick(self.controller, self.port, self.recorder, self.port.perform_each)
             self._after()
             self.port.well("tick")
         except InvariantBroken:
@@ -516,15 +517,23 @@ class Loop:
             self.recorder.append((record,))
 
     def _wait_until(self, wake_at_ms: int) -> None:
-        with self._wake:
-            while not (self._stopping or self._poked):
+        """Wait until an instant, a call of ``wake``, or news of a task under order."""
+        most_ms, waited_ms, has_news = self.controller.settings.tick_ms, 0, False
+        step_ms = NEWS_MS
+        while True:
+            with self._wake:
                 left_ms = wake_at_ms - self._clock_ms()
-                if left_ms <= 0:
-                    break
-                most_ms = self.controller.settings.tick_ms
-                if not self._wake.wait(min(left_ms, most_ms) / 1000) and left_ms > most_ms:
-                    break  # no step waits longer than a tick: the clock was set back
-            self._poked = False
+                # no step waits longer than a tick: the clock was set back
+                is_over = left_ms <= 0 or has_news or (waited_ms >= most_ms and left_ms > most_ms)
+                if is_over or self._stopping or self._poked:
+                    self._poked = False
+                    return
+                span_ms = min(left_ms, most_ms, step_ms)
+                self._wake.wait(span_ms / 1000)
+            waited_ms += span_ms
+            if step_ms == NEWS_MS:
+                found = self.port.has_news()
+                has_news, step_ms = bool(found), NEWS_MS if found is not None else most_ms
 
     def _end(self) -> None:
         """Restore settings and withdraw orders, publish the end, and release the lock, in this order."""
@@ -552,8 +561,7 @@ class Loop:
         step = self.controller.stop(self._clock_ms())
         if step.records:
             self.recorder.append_if_possible(step.records)
-        for action in step.actions:
-            outcome = self.port.perform(action)
+        for action, outcome in zip(step.actions, self.port.perform_each(step.actions), strict=True):
             self.recorder.append_if_possible(self.controller.settle(action, outcome))
 
     def _write_if_possible(self, record: Record) -> None:

@@ -10,7 +10,7 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from yarnctl.daemon.admission.building import (
     set_queue_paths,
 )
 from yarnctl.daemon.admission.history_worker import HistoryWorker
+from yarnctl.daemon.at_once import AT_ONCE, OrdersAtOnce
 from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop
@@ -57,7 +58,7 @@ from yarnctl.daemon.view.published import LoopStatus, Publisher
 from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.deciding.admission.payments import sold_deadlines
 from yarnctl.deciding.controller import Controller, Remembered
-from yarnctl.deciding.model import Change, Snapshot
+from yarnctl.deciding.model import Change, OrderAction, Snapshot
 from yarnctl.deciding.order import Order, set_back
 from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved
@@ -195,6 +196,12 @@ class Attached(ClusterPort, Protocol):
     def expect(self, orders: Iterable[Order]) -> None:
         """Observe whether the tasks of these orders resume."""
 
+    def announce(self, actions: Sequence[OrderAction]) -> None:
+        """Prepare for orders that several threads are about to perform."""
+
+    def has_news(self) -> bool | None:
+        """Return whether an observation of orders would find saved work; None: none is awaited."""
+
     def observe_soon(self) -> Snapshot | None:
         """Poll the cluster for the view; None if it does not answer."""
 
@@ -307,8 +314,7 @@ def make_loop(
     enforce = plan.attachment.enforce
     publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
     publisher.ungranted = Ungranted(attached.activities)
-    if rebuilt is not None:
-        _go_on(rebuilt, attached, publisher)
+    _go_on(rebuilt, attached, publisher)
     lock = _lock(plan, state) if enforce else None
     misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
     folders = _folders(plan) if enforce else None
@@ -317,11 +323,12 @@ def make_loop(
     sold = None if admission is None or not admission.sells else partial(sold_deadlines, admission.store)
     settings = msgspec.structs.replace(plan.settings, deadlines=None if sold is None else "sold")
     controller = Controller(settings, remembered=rebuilt.remembered if rebuilt else None)
-    fold = Fold() if rebuilt is None else rebuilt.fold
-    journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=fold)
+    journal = JournalFile(state.journal, segment_bytes=plan.journal_bytes, fold=_fold(rebuilt))
     attached.permission.host = lambda: guard.closed()[1]
     orders = rebuilt.remembered.ledger.open if rebuilt else ()
     guarded = GuardedPort(attached, guard, enforce=enforce, clock_ms=clock_ms, open_orders=orders, sold=sold)
+    guarded.orders = OrdersAtOnce(guarded.perform, attached.announce, AT_ONCE)
+    guarded.news = attached.has_news
     if lock is not None:
         lead(attached.restorer, lock, hdfs_client(plan.cluster))
     queue_caps = _queue_caps(plan, attached, guarded, names)
@@ -359,6 +366,10 @@ def make_loop(
     return loop, journal
 
 
+def _fold(rebuilt: Rebuilt | None) -> Fold:
+    return Fold() if rebuilt is None else rebuilt.fold
+
+
 def _continued(controller: Controller, settings: Settings) -> Controller:
     """Return the next controller: its state is that after a restart, which a replay also begins with."""
     settings = msgspec.structs.replace(settings, deadlines=controller.settings.deadlines)
@@ -371,7 +382,9 @@ def _require_in_place(state: StateDir, journal: JournalFile) -> None:
     journal.require_in_place()
 
 
-def _go_on(rebuilt: Rebuilt, attached: Attached, publisher: Publisher) -> None:
+def _go_on(rebuilt: Rebuilt | None, attached: Attached, publisher: Publisher) -> None:
+    if rebuilt is None:
+        return
     publisher.record(rebuilt.recent)
     back_ms = max(0, rebuilt.remembered.now_ms - clock_ms())
     attached.adopt(

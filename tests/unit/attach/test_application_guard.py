@@ -14,6 +14,7 @@ import pytest
 
 from tests.unit.hadoop.replaying import NEVER_S
 from yarnctl.attach.connection.application_guard import (
+    CHANGES_EACH,
     LATE,
     PROMPT_AGAIN,
     THREADS_MAX,
@@ -262,3 +263,61 @@ def test_begin_look_forgets_applications_of_which_nothing_is_under_way(stage):
 def test_read_each_tells_when_its_reading_began(stage):
     stage.now_ms = 77
     assert stage.guard.read_each("tasks", stage.answer, ("a",)) == {"a": ReadAnswer("A", 77)}
+
+
+def changed(stage: Stage, purposes: list[str], *, beside: bool) -> list[object]:
+    """Send changes of one application from one thread each; they answer when all that are sent are there."""
+    release, found = threading.Event(), dict[str, object]()
+    begun = threading.Semaphore(0)
+
+    def send() -> str:
+        begun.release()
+        assert release.wait(NEVER_S)
+        return "done"
+
+    def one(purpose: str) -> None:
+        found[purpose] = stage.guard.change("job", purpose, send, beside=beside)
+
+    threads = [threading.Thread(target=one, args=(purpose,)) for purpose in purposes]
+    for thread in threads:
+        thread.start()
+    assert begun.acquire(timeout=NEVER_S)
+    while len(found) < len(purposes) and begun.acquire(timeout=0.1):
+        pass
+    release.set()
+    for thread in threads:
+        thread.join(NEVER_S)
+    return [found[purpose] for purpose in purposes]
+
+
+def test_change_a_few_that_depend_on_nothing_are_sent_in_parallel(stage):
+    purposes = [f"kill {number}" for number in range(6)]
+    answers = changed(stage, purposes, beside=True)
+    assert answers.count("done") == CHANGES_EACH
+    assert sum(isinstance(answer, Absent) for answer in answers) == 6 - CHANGES_EACH
+
+
+def test_change_any_other_is_sent_alone(stage):
+    answers = changed(stage, ["bounds fewer 1", "bounds back"], beside=False)
+    assert answers.count("done") == 1
+    assert sum(isinstance(answer, Absent) for answer in answers) == 1
+
+
+def test_wait_threads_that_wait_at_the_same_time_use_the_time_once(stage):
+    stage.guard.begin_orders()
+    both, futures = threading.Barrier(2), [Future[Any]() for _ in range(2)]
+
+    def waiting(_: Collection[Future[Any]], span_ms: int) -> None:
+        stage.waited_ms.append(span_ms)
+        both.wait(NEVER_S)
+        stage.now_ms = 1100  # both have waited for the same 100 ms
+        both.wait(NEVER_S)
+
+    stage.guard.wait = waiting
+    threads = [threading.Thread(target=stage.guard._wait_for, args=([each],)) for each in futures]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(NEVER_S)
+    assert stage.waited_ms == [400, 400]
+    assert stage.guard._left_ms == 300

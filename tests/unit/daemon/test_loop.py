@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import (
     Observation,
     ObservationRequest,
+    OrderAction,
     Refused,
     Release,
     Snapshot,
@@ -135,6 +136,12 @@ class Attached(TinyCluster):
         self.queue_settings = NoScheduler()
         self.activities = ActivityReader(unrecorded, lambda: self.now_ms)
         self.restorer = Restorer(None, {}, self.perform, lambda: self.now_ms)
+
+    def announce(self, actions: Sequence[OrderAction]) -> None:
+        self.announced = [action.order for action in actions]
+
+    def has_news(self) -> bool | None:
+        return None
 
     def observe_soon(self) -> Snapshot | None:
         raise AssertionError("nobody looks while the loop does")
@@ -727,3 +734,35 @@ def test_view_counts_applications_with_other_resource_types() -> None:
     sample = loop.publisher.view.occupancy[0]
     assert sample.preemptable.used == Resources(20 * 1024, 20, 4)
     assert kinds(cluster).count("Suspend") == 3
+
+
+def test_news_of_a_task_under_order_ends_the_wait() -> None:
+    loop, _ = daemon(busy())
+    now_ms = count(0, 1)
+    loop._clock_ms = lambda: next(now_ms)
+    found = iter([False, False, True])
+    loop.port.news = lambda: next(found)
+    loop._wait_until(1 << 40)
+    assert next(found, "all were asked for") == "all were asked for"
+
+
+def test_without_orders_nothing_is_listed_while_the_loop_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, _ = daemon(busy())
+    spans: list[float] = []
+    asked_for: list[int] = []
+    monkeypatch.setattr(loop._wake, "wait", lambda span_s: spans.append(span_s))
+    loop._clock_ms = lambda: int(sum(spans) * 1000)
+    loop.port.news = lambda: asked_for.append(1)  # type: ignore[func-returns-value]
+    loop._wait_until(1000)
+    assert (spans, asked_for) == ([0.06, 0.94], [1])
+
+
+def test_a_failed_listing_is_no_news() -> None:
+    loop, _ = daemon(busy())
+
+    def fail() -> bool:
+        raise OSError("no listing")
+
+    loop.port.news = fail
+    assert loop.port.has_news() is None
+    assert "no listing" in loop.port.last_error

@@ -37,6 +37,7 @@ Value = TypeVar("Value")
 PROMPT_AGAIN = 5  # Answers in time after which the guard waits again for an application that was late
 THREADS_MAX, HELPERS_MAX = 64, 16
 HELPERS_EACH = 3  # Threads that help with the many requests of one look at one application
+CHANGES_EACH = 4  # Independent changes of one application that are sent in parallel
 FLOOR_MS = 20  # The least time to wait for an answer, even if other applications have used up the look's time
 RESERVE_BYTES = 128 << 20
 
@@ -116,10 +117,11 @@ class _Read:
 
 
 class _Change(NamedTuple):
-    """One change that was sent, with its time of sending."""
+    """One change that was sent, with its time of sending; ``beside``: others like it may go with it."""
 
     sent: Future[Any]
     began_ms: int
+    beside: bool
 
 
 class _Application:
@@ -174,6 +176,7 @@ class ApplicationGuard:
         self._ready: deque[_Application] = deque()
         self._running = self._running_late = self._changing = 0
         self._look = self._served = 0
+        self._waiting = self._waiting_since_ms = 0
         self._left_ms = bounds.wait_ms
         self._is_closed = False
 
@@ -277,11 +280,21 @@ class ApplicationGuard:
         return self.clock_ms() - read.began_ms >= self.bounds.wait_ms
 
     def _wait_for(self, futures: Collection[Future[Any]]) -> None:
+        """Wait within the look's time; threads that wait at the same time use it once."""
         if not futures:
             return
-        began_ms = self.clock_ms()
-        self.wait(futures, max(FLOOR_MS, self._left_ms))
-        self._left_ms = max(0, self._left_ms - max(0, self.clock_ms() - began_ms))
+        with self._lock:
+            now_ms = self.clock_ms()
+            if not self._waiting:
+                self._waiting_since_ms = now_ms
+            self._waiting += 1
+            left_ms = self._left_ms - max(0, now_ms - self._waiting_since_ms)
+        self.wait(futures, max(FLOOR_MS, left_ms))
+        with self._lock:
+            self._waiting -= 1
+            if not self._waiting:
+                passed_ms = max(0, self.clock_ms() - self._waiting_since_ms)
+                self._left_ms = max(0, self._left_ms - passed_ms)
 
     # --- threads ------------------------------------------------------------------------------
 
@@ -333,20 +346,25 @@ class ApplicationGuard:
                     self._dispatch()
             read = after
 
-    def change(self, name: str, purpose: str, send: Callable[[], Value]) -> Value | Absent:
+    def change(
+        self, name: str, purpose: str, send: Callable[[], Value], *, beside: bool = False
+    ) -> Value | Absent:
         """Send one change and return its answer; Absent: it was not sent.
 
+        ``beside``: it depends on no other change like it, so that a few may be sent in parallel.
         Raises as ``send`` does, and Uncertain if the answer is late. While an earlier change for this purpose
         is running, or its answer was not fetched, the earlier change is used instead.
         """
         with self._lock:
             one = self._applications.setdefault(name, _Application(name))
             if purpose not in one.changes:
-                is_busy = any(not each.sent.done() for each in one.changes.values())
+                open_ones = [each for each in one.changes.values() if not each.sent.done()]
+                may_join = beside and one.is_prompt and all(each.beside for each in open_ones)
+                is_busy = len(open_ones) >= (CHANGES_EACH if may_join else 1)
                 if is_busy or self._running + self._changing >= THREADS_MAX:
                     return Absent("an earlier change has no answer yet, or too many applications are late")
                 self._changing += 1
-                one.changes[purpose] = _Change(self._pool.submit(self._send, send), self.clock_ms())
+                one.changes[purpose] = _Change(self._pool.submit(self._send, send), self.clock_ms(), beside)
             sent, is_prompt = one.changes[purpose].sent, one.is_prompt
         if is_prompt and not sent.done():
             self._wait_for([sent])

@@ -85,6 +85,9 @@ class SavedWork(Protocol):
     def poll(self, running: Sequence[TrackedOrder], seen: Mapping[str, Held | Problem]) -> list[Fact]:
         """Return the facts about saved work since the last poll; ``seen``: live containers."""
 
+    def has_news(self, running: Sequence[TrackedOrder]) -> bool | None:
+        """Return whether a poll would find saved work; None: none is awaited."""
+
     def left(self, tracked: TrackedOrder) -> None:
         """Note that a task has left as it was ordered to."""
 

@@ -8,6 +8,7 @@ not guessed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 
 from yarnctl.attach.connection.application_rows import kind_of
 from yarnctl.attach.connection.calls import Problem
@@ -39,7 +40,20 @@ class OrderTracking:
         self._settings = connection.settings
         self._clock = connection.clock
         self.orders: dict[str, TrackedOrder] = {}
+        self._turns: dict[str, int] = {}
+        self._turn = count()
+        self._announced: set[str] = set()
         self._ended_applications: set[str] = set()
+
+    def announce(self, orders: Iterable[str]) -> None:
+        """Note the order of orders that are about to begin in several threads: facts keep it."""
+        for order in orders:
+            self._turns.setdefault(order, next(self._turn))
+            self._announced.add(order)
+
+    def is_announced(self, order: str) -> bool:
+        """Return whether an order was announced since the last observation."""
+        return order in self._announced
 
     def begin(
         self, order: str, application: str, attempt: str, container: str, generation: int, verb: str
@@ -57,6 +71,7 @@ class OrderTracking:
             order, name, kind, application, attempt, container, generation, verb
         )
         tracked.ordered_at_ms = self._clock()
+        self._turns.setdefault(order, next(self._turn))
         self.orders[order] = tracked
         return tracked
 
@@ -84,6 +99,9 @@ class OrderTracking:
             one = self.orders[name]
             if one.ended or not one.killed_at_ms or now_ms - one.killed_at_ms > LINGER_MS:
                 del self.orders[name]
+        self._announced.clear()
+        self._turns = {name: self._turns[name] for name in self.orders}
+        self.orders = dict(sorted(self.orders.items(), key=lambda each: self._turns[each[0]]))
 
     def poll(self, tracked: Iterable[str], new: Iterable[str]) -> list[Fact]:
         """Return the facts since the last poll. ``tracked``: applications to poll for containers.

@@ -219,6 +219,11 @@ class TaskObserver:
             )
         return progress
 
+    def bell_of(self, attempt: str) -> str:
+        """Return where a datagram wakes an attempt's runner, in its own words; "": not known."""
+        progress = self._progress.get(attempt)
+        return "" if progress is None else progress.bell
+
     def _usual_rate(self, task: str, attempt: str, progress: Progress) -> float:
         """Return the rate of earlier attempts at a task (0.0: none), and note this one's."""
         mine = progress.rate()

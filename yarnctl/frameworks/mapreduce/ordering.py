@@ -31,6 +31,7 @@ from yarnctl.deciding.reasons.outcomes import (
     AttemptUnknown,
     BegunMeanwhile,
     CheckpointsUnseen,
+    ClientFault,
     GoneOn,
     HoldOver,
     KillNotAllowed,
@@ -47,6 +48,7 @@ from yarnctl.deciding.reasons.outcomes import (
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.errors import Unreachable, YarnctlError
 from yarnctl.frameworks.framework import Parts
+from yarnctl.frameworks.mapreduce.bells import Bells
 from yarnctl.frameworks.mapreduce.consent import Eligibility, EligibilityReader
 from yarnctl.frameworks.mapreduce.master import MasterClient
 from yarnctl.frameworks.mapreduce.observing import TaskObserver, is_map
@@ -79,6 +81,7 @@ class TaskOrders:
         self._settings, self._clock = connection.settings, connection.clock
         self._permission, self._root = parts.permission, connection.settings.requests_root.rstrip("/")
         self._eligibility, self._tasks, self._tracking = eligibility, tasks, tracking
+        self._bells = Bells()
 
     def is_name(self, application: str, name: str) -> bool:
         """Return whether a name is that of an attempt of an application; maps count with levers only."""
@@ -92,7 +95,7 @@ class TaskOrders:
             tracked.node = self._tasks.places[tracked.attempt].node
         match action:
             case Suspend():
-                return self._suspend(tracked)
+                return self._suspend(tracked, action)
             case Withdraw():
                 return self._withdraw(tracked)
             case Release():
@@ -102,24 +105,27 @@ class TaskOrders:
             case _:
                 return Refused(foreign(action))
 
-    def _suspend(self, tracked: TrackedTask) -> Outcome:
+    def _suspend(self, tracked: TrackedTask, suspend: Suspend) -> Outcome:
         if self._hdfs is None:
             return Withheld(NoHdfs())
         if unseen := self._cannot_see(tracked):
             return Withheld(unseen)
-        self._ask(self._hdfs, tracked)
+        if no := self._ask(self._hdfs, tracked, suspend):
+            return no
         tracked.requested = True
         self._notify_runner(tracked)
         return Accepted()
 
-    def _ask(self, hdfs: WebHdfs, tracked: TrackedTask) -> None:
+    def _ask(self, hdfs: WebHdfs, tracked: TrackedTask, suspend: Suspend) -> Outcome | None:
         """Write the request; if HDFS cannot be written now, block all requests for a while."""
         try:
-            self._write_request(hdfs, tracked)
+            no = self._write_request(hdfs, tracked, suspend)
         except Unreachable as problem:
             self._permission.store_failed(problem)
             raise
-        self._permission.store_works()
+        if no is None:
+            self._permission.store_works()
+        return no
 
     def _cannot_see(self, tracked: TrackedTask) -> CheckpointUnseen | None:
         """Return why the attempt's checkpoints cannot be read (then write no request); None: they can."""
@@ -134,8 +140,12 @@ class TaskOrders:
             return why
         return None
 
-    def _write_request(self, hdfs: WebHdfs, tracked: TrackedTask) -> None:
-        """Write a temporary file and rename it, so that half a request is never read."""
+    def _write_request(self, hdfs: WebHdfs, tracked: TrackedTask, suspend: Suspend) -> Outcome | None:
+        """Write a temporary file and rename it, so that half a request is never read.
+
+        Writing may have taken long, or this process was stopped meanwhile: permission is checked again right
+        before the file gets the name by which a task runner finds it. Return a refusal, None: it is written.
+        """
         data = canonical(
             {
                 "schema": SCHEMA,
@@ -149,9 +159,17 @@ class TaskOrders:
         beside = f"{folder}/.{tracked.name}.tmp"
         hdfs.create(beside, data, mode=FILE_MODE, overwrite=True)
         try:
+            no = self._permission.may_act(suspend)
+        except Unreachable as problem:  # the ResourceManager, not HDFS
+            no = later(suspend, ClientFault(str(problem)[:FAULT_MAX]))
+        if no is not None:
+            hdfs.delete(beside)
+            return no
+        try:
             hdfs.rename(beside, self._request(tracked))
         except ExistsAlready:
             hdfs.delete(beside)
+        return None
 
     def _request(self, tracked: TrackedTask) -> str:
         return f"{self._root}/{request_name(tracked.task, tracked.name)}"
@@ -160,7 +178,11 @@ class TaskOrders:
         return f"{self._root}/{tracked.task.job}/{tracked.task.attempt}"
 
     def _notify_runner(self, tracked: TrackedTask) -> None:
-        """Send the runner a signal to read its requests; its effect is observed elsewhere."""
+        """Have the runner read its requests; the effect is observed elsewhere.
+
+        The signal waits for the node's heartbeat, the datagram does not, but may be lost.
+        """
+        self._bells.ring(tracked.node, self._tasks.bell_of(tracked.attempt))
         try:
             self._manager.signal(tracked.container, "OUTPUT_THREAD_DUMP")
         except YarnctlError as problem:
@@ -276,6 +298,7 @@ class TaskOrders:
                 tracked.application,
                 f"kill {tracked.attempt}",
                 lambda: self._tasks.master(tracked.application).kill(tracked.task.task, tracked.attempt),
+                beside=True,
             )
         except Uncertain:
             raise

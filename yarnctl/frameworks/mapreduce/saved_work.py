@@ -44,7 +44,7 @@ class TrackedTask(TrackedOrder):
     """One order to a task, and what has been seen of its work. Times in ms of the port's clock, 0: not yet.
 
     ``absent_at_ms``: the start of the last poll that found nothing; ``release_wait_from_ms``: the earliest
-    start of the attempt's release wait.
+    start of the attempt's release wait; ``heard``: names that were news between two polls.
     """
 
     requested: bool = False
@@ -58,6 +58,7 @@ class TrackedTask(TrackedOrder):
     polled_at_ms: int = 0
     row: TaskAttempt | None = None
     known_names: frozenset[str] = frozenset()
+    heard: frozenset[str] = frozenset()
 
     @property
     def task(self) -> TaskId:

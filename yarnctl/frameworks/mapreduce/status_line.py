@@ -52,10 +52,11 @@ class Status(NamedTuple):
     base: int = -1
     back: int = -1
     why: str = ""
+    bell: str = ""
 
 
 _NUMBERS = ("groups", "done", "known", "all", "gen", "can", "ran", "base", "back")
-_WORDS = (*_NUMBERS, "phase", "ckpt", "order")
+_WORDS = (*_NUMBERS, "phase", "ckpt", "order", "bell")
 
 
 def parse(text: str) -> Status | None:
@@ -106,6 +107,7 @@ class Progress:
 
     ``why``: why it cannot be suspended any more, in its runner's words ("": no reason given).
     ``known``: bytes of its input (-1: not reported).
+    ``bell``: where a datagram wakes its runner ("": nowhere).
     ``back_ms``: its runner's time from its start to the first new key, if it resumed (-1: not known).
     """
 
@@ -117,6 +119,7 @@ class Progress:
         self.since_ms = 0
         self.text = ""
         self.back_ms = -1
+        self.bell = ""
         self._groups = 0
         self._base: tuple[int, int] | None = None
         self._last: tuple[int, int] | None = None
@@ -137,6 +140,7 @@ class Progress:
         self.can = status.can if status.can >= 0 else self.can
         self.why = status.why or self.why
         self.generation = status.gen if status.gen >= 0 else self.generation
+        self.bell = status.bell or self.bell
         self.back_ms = status.back if status.back >= 0 else self.back_ms
         if status.phase:
             # Work on new keys begins with the reduce phase, or when the runner works again. At its first

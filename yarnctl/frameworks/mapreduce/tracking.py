@@ -36,6 +36,8 @@ from yarnctl.hadoop.proxied import Absent
 from yarnctl.task_runner.runner.protocol.manifests import Manifest
 from yarnctl.task_runner.runner.protocol.stores import Entry, Unusable
 
+NEWS_MAX = 16  # Tasks under order whose folders are listed between two ticks
+
 UNDER_ORDER = "attempts"  # The guard's purpose for reading attempts under order
 
 
@@ -128,6 +130,29 @@ class TaskTracking:
                 if any(part and part != was for part, was in zip(signature, before, strict=True)):
                     facts.append(UploadProgressed(one.order, now_ms))
         return facts
+
+    def has_news(self, running: Sequence[TrackedOrder]) -> bool | None:
+        """Return whether a task under order has written a manifest or an answer; None: none is awaited.
+
+        It lists their folders and reads nothing: the next poll does. Each name is news once.
+        """
+        waiting = [one for one in running if isinstance(one, TrackedTask) and one.requested]
+        by_order = {one.order: one for one in waiting[:NEWS_MAX] if not (one.manifest_at_ms or one.ended)}
+        if not by_order:
+            return None
+        found = self._calls.each(lambda order: self._new_names(by_order[order]), by_order)
+        return any(found[order] is True for order in by_order)
+
+    def _new_names(self, tracked: TrackedTask) -> bool:
+        place = self._eligibility.store_of(tracked.application)
+        if place is None:
+            return False
+        entries = place[0].list(tracked.task.folder)
+        names = manifests_of(entries, tracked.attempt)
+        answer = answer_name(tracked.name, tracked.attempt)
+        names |= {entry.name for entry in entries if entry.name == answer}
+        new, tracked.heard = names - tracked.heard - tracked.known_names, tracked.heard | names
+        return bool(new)
 
     def find_manifest(self, tracked: TrackedTask) -> None:
         """Search for the manifest of an order, if none has been seen; raises as the store does."""

@@ -178,6 +178,7 @@ class AttemptState:
         self.holders: dict[str, float] = {}  # orders that hold, and until when
         self.resumed = False
         self.back_ms = -1
+        self.bell = ""  # where a datagram wakes the watcher, empty: nowhere
 
     @property
     def generation(self) -> int:
@@ -279,7 +280,7 @@ class StatusLines:
         self._errors.status(
             f"phase={attempt.phase} groups={attempt.scanner.groups} done={attempt.done_bytes()} known={known}"
             f" all={int(task_input.ended)} gen={attempt.generation} can={int(not attempt.why_not)}"
-            f"{self._speed()}{self.came_back()}{self.for_order()}{self._reason()}"
+            f"{self._speed()}{self.came_back()}{self.for_bell()}{self.for_order()}{self._reason()}"
         )
 
     def report_waiting(self, why: str) -> None:
@@ -289,6 +290,10 @@ class StatusLines:
     def came_back(self) -> str:
         """Return how long a resumed attempt took until it was at new keys."""
         return f" back={self._attempt.back_ms}" if self._attempt.back_ms >= 0 else ""
+
+    def for_bell(self) -> str:
+        """Return where a datagram wakes this attempt."""
+        return f" bell={self._attempt.bell}" if self._attempt.bell else ""
 
     def for_order(self) -> str:
         """Return which order holds: of several the last that came."""

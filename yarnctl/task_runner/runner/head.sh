@@ -65,6 +65,9 @@ exec "$@"
 #   <job>/<attempt>/<order>.request.json  {"schema":1,"order","attempt"[,"generation"][,"hold_ms"]}
 #   <job>/<attempt>/<order>.withdrawn     empty: go on at once
 # SIGQUIT is the doorbell: requests are read. Until it rang once they are also read every --poll-ms.
+# A signal waits for the node's heartbeat. So where requests are in HDFS the runner has a UDP port, too: a
+# datagram "yarnctl SECRET" has requests read, and does nothing else; a wrong one is dropped. Port and secret
+# are in the status line. --no-bell (YARNCTL_NO_BELL=1): no port is opened.
 #
 # SECURE CLUSTERS. Where the container was given delegation tokens (HADOOP_TOKEN_FILE_LOCATION), the one for
 # the store's HDFS is sent with every call to it and identifies the user; no message contains it. A token is
@@ -77,7 +80,7 @@ exec "$@"
 # come with -files), else those of the system.
 #
 # STATUS, a line that replaces the one before: yarnctl phase=P groups=N gen=N [done=B known=B all=0|1
-# can=0|1 ran=MS base=B] [back=MS] [order=O] [why=TEXT] or yarnctl ckpt=K gen=N order=O ... where K is saved,
+# can=0|1 ran=MS base=B] [back=MS] [bell=P] [order=O] [why=TEXT] or yarnctl ckpt=K gen=N order=O ... where K is saved,
 # unsure, unchanged, refused or completing.
 # While it holds every line is phase=hold and names the order it holds for: of several the last.
 # unsure: the answer to the manifest's RENAME was lost; the task holds and goes on as if it were there, for

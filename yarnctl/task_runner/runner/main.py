@@ -84,7 +84,7 @@ class Runner:
             self._life.start()
         if attempt.resumed:
             attempt.back_ms = int((time.monotonic() - self._began_s) * 1000)
-        attempt.lines.enter("run", attempt.lines.came_back())
+        attempt.lines.enter("run", attempt.lines.came_back() + attempt.lines.for_bell())
         while self._step():
             pass
         return self._end()

@@ -41,6 +41,7 @@ class Settings(NamedTuple):
     leave_when_saved: bool
     secured: Secured = PLAIN
     store_wait_s: float = 0.0
+    bell: bool = True
 
 
 class Conf:
@@ -117,7 +118,7 @@ def separator(conf: Conf, name: str) -> bytes:
     return value
 
 
-FLAGS = ("--restartable", "--token-over-http", "--exit-when-saved")
+FLAGS = ("--restartable", "--token-over-http", "--exit-when-saved", "--no-bell")
 TEXTS = ("--save", "--load", "--store", "--requests", "--requests-owner", "--token-service", "--ca-file")
 NUMBERS = {
     "--group-fields": 0,
@@ -203,6 +204,7 @@ def read_settings(arguments: Sequence[str], env: Mapping[str, str]) -> Settings:
         leave_when_saved=given["--exit-when-saved"],
         secured=secured,
         store_wait_s=read_wait_s(given["--store-wait-s"], env),
+        bell=not (given["--no-bell"] or env.get("YARNCTL_NO_BELL", "") == "1"),
     )
 
 
