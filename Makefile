@@ -138,7 +138,7 @@ lint: $(VENV)/.dev ## check with ruff, mypy, import contracts, the ban on clocks
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check --config tests/architecture/actors-ruff.toml $(ACTORS)
 	$(BIN)/lint-imports
-	$(BIN)/python -m tests.architecture.house --quiet
+	$(BIN)/python -m tests.architecture.house
 	$(BIN)/python -m tests.architecture.style
 	$(BIN)/mypy -n 2
 

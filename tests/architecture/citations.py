@@ -1,19 +1,8 @@
 """Citations of ``docs/facts``: how one looks, which page it means, and whether its section exists.
 
-Law: pure but for reading files below a root. Every form in use is one alternative of ``CITATION``; text that
-looks like a citation and has none of these forms is a problem, too, so that no citation escapes the check.
-
-The forms, PAGE being the name of a page without its ``.md`` and N section numbers (``5``, ``4.1 and 11``,
-``1.1 to 1.5``)::
-
-    facts/PAGE.md, section N     facts/PAGE, section N     facts/PAGE.md, N
-    facts, PAGE.md section N     facts, PAGE N             PAGE.md, section N
-    facts, section N             facts (section N)         facts section N
-    facts N                      PAGE N
-    section N of the facts       section N of facts/PAGE.md
-
-Each may end in ", no. R": the row R of a numbered table in that section. A line break, with the sign that
-begins the next comment line, counts as a space.
+The forms, PAGE being the name of a page and N section numbers (``5``, ``4.1 and 11``, ``1.1 to 1.5``):
+``facts/PAGE.md, section N``, ``facts, PAGE N``, ``PAGE N``, ``facts, section N``, ``facts N``. A line break,
+with the sign that begins the next comment line, counts as a space.
 """
 
 from __future__ import annotations
@@ -26,10 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PAGES = ("dependencies", "flink", "hadoop", "natjam", "spark")
-SUFFIXES = {
-    ".c", ".cfg", ".css", ".html", ".ini", ".java", ".js", ".json", ".jsonl", ".md", ".py", ".sh", ".toml",
-    ".txt", ".xml", ".yaml", ".yml",
-}  # fmt: skip
+SUFFIXES = {".html", ".ini", ".java", ".js", ".md", ".py", ".sh", ".toml", ".txt", ".xml", ".yaml", ".yml"}
 FOLDERS = ("docker", "docs", "emulator", "hadoop-conf", "research", "tests", "yarnctl")
 """What is searched, beside the files of the root itself."""
 
@@ -46,56 +32,30 @@ MEANT = (
 S = r"(?:[ \t]*\n[ \t]*(?:\#+|//|\*)?[ \t]*|[ \t]+)"
 _ONE = r"\d{1,2}(?:\.\d{1,2})?(?!\.?\d)"
 _NUMBERS = rf"{_ONE}(?:(?:,|{S}and|{S}to|,{S}and){S}{_ONE})*"
-_PAGE = rf"(?:{'|'.join(PAGES)})"
-_SECTION = rf"\(?sections?{S}"
+_PAGE = "|".join(PAGES)
+_SECTION = rf"(?:\(?sections?{S})"
 CITATION = re.compile(
-    rf"""
-    (?: \bfacts/(?P<path>{_PAGE})(?:\.md)?,?{S}(?:{_SECTION})?
-      | (?:\bfacts,?{S})?\b(?P<file>{_PAGE})\.md,?{S}(?:{_SECTION})?
-      | (?:\bfacts,?{S})?(?<![\w./-])(?P<page>{_PAGE}){S}(?:{_SECTION})?
-      | \bfacts,?{S}{_SECTION}
-      | \bfacts{S}
-    )
-    (?P<numbers>{_NUMBERS}) (?:,{S}no\.{S}(?P<row>\d+\w?)\b)?
-    | \bsections?{S}(?P<before>{_NUMBERS}){S}of{S}(?:the{S})?(?:docs/)?
-      (?:facts/(?P<named>{_PAGE})\.md|facts\b(?!/))
-    """,
-    re.VERBOSE,
-)
-LIKE_ONE = re.compile(
-    r"\bfacts\b(?:(?!\. )[^\n=(]){0,30}[( ]sections?[ ]+\d"
-    r"|\bfacts/\w+(?:\.md)?,?[ ]+\d"
-    r"|\bsections?[ ]+[\d.]+\b(?:(?!\. )[^\n=]){0,30}\bfacts\b"
+    rf"(?:(?:\bfacts(?:/|,?{S}))?(?<![\w.-])(?P<page>{_PAGE})(?:\.md)?,?{S}{_SECTION}?"
+    rf"|\bfacts/(?P<other>\w+)(?:\.md)?,?{S}{_SECTION}?|\bfacts,?{S}{_SECTION}|\bfacts{S})(?P<numbers>{_NUMBERS})"
 )
 HEADING = re.compile(r"^#{2,4} (\d{1,2}(?:\.\d{1,2})?)\.? \S.*$", re.MULTILINE)
-ROW = re.compile(r"^\| (\d+\w?) \|", re.MULTILINE)
 
 
 class Citation(NamedTuple):
-    """One section that is cited. ``page`` is "" where none is named, ``row`` where no row is."""
+    """One section that is cited. ``page`` is "" where none is named."""
 
     line: int
     page: str
     section: str
-    row: str
     text: str
-
-
-class Page(NamedTuple):
-    """The sections of a page, in its order, each with its text up to the next heading."""
-
-    sections: Mapping[str, str]
-    numbers: tuple[str, ...]
 
 
 def citations(text: str) -> Iterator[Citation]:
     for match in CITATION.finditer(text):
-        groups = match.groupdict()
-        page = next((groups[one] for one in ("path", "file", "page", "named") if groups[one]), "")
         said = " ".join(match[0].split())
         line = text.count("\n", 0, match.start()) + 1
-        for section in sections_in(match["numbers"] or match["before"]):
-            yield Citation(line, page, section, match["row"] or "", said)
+        for section in sections_in(match["numbers"]):
+            yield Citation(line, match["page"] or match["other"] or "", section, said)
 
 
 def sections_in(numbers: str) -> list[str]:
@@ -111,54 +71,31 @@ def sections_in(numbers: str) -> list[str]:
     return found
 
 
-def unread(text: str) -> Iterator[tuple[int, str]]:
-    """Yield line and words of whatever looks like a citation and cannot be read as one."""
-    known = [match.span() for match in CITATION.finditer(text)]
-    for match in LIKE_ONE.finditer(text):
-        if not any(begin < match.end() and match.start() < end for begin, end in known):
-            yield text.count("\n", 0, match.start()) + 1, match[0]
-
-
 def meant_by(path: str) -> str:
     """Return the page that a citation without a page means in this file; "" if the file must name it."""
     return next((page for pattern, page in MEANT if fnmatch(path, pattern)), "")
 
 
 @cache
-def page_of(file: Path) -> Page:
+def page_of(file: Path) -> Mapping[str, str]:
+    """Return the sections of a page in its order, each with its text up to the next heading."""
     text = file.read_text(encoding="utf-8")
     heads = list(HEADING.finditer(text))
     ends = [*(head.start() for head in heads[1:]), len(text)][: len(heads)]
-    sections = {head[1]: text[head.end() : end] for head, end in zip(heads, ends, strict=True)}
-    return Page(sections, tuple(head[1] for head in heads))
-
-
-def without_source(page: Page, beginning: str) -> list[str]:
-    """Return the sections that have text and no source: not there, in their parent or in the beginning."""
-    if "Source of all sections" in beginning:
-        return []
-    return [
-        number
-        for number, text in page.sections.items()
-        if text.strip() and "Source" not in text + page.sections.get(number.partition(".")[0], "")
-    ]
+    return {head[1]: text[head.end() : end] for head, end in zip(heads, ends, strict=True)}
 
 
 def problems_of(path: str, text: str, folder: Path) -> list[str]:
     """Return what is wrong with the citations of one file, a line each. ``folder`` holds the pages."""
-    found = [f"{path}:{line}: {words!r} is no form of a citation" for line, words in unread(text)]
+    found = []
     for one in citations(text):
         where = f"{path}:{one.line}: {one.text!r}"
         page = one.page or meant_by(path)
+        file = folder / f"{page}.md"
         if not page:
             found.append(f"{where} names no page: write facts/PAGE.md, section {one.section}")
-            continue
-        file = folder / f"{page}.md"
-        sections = page_of(file).sections if file.is_file() else {}
-        if one.section not in sections:
+        elif one.section not in (page_of(file) if file.is_file() else {}):
             found.append(f"{where}: docs/facts/{page}.md has no section {one.section}")
-        elif one.row and one.row not in ROW.findall(sections[one.section]):
-            found.append(f"{where}: section {one.section} of docs/facts/{page}.md has no row {one.row}")
     return found
 
 

@@ -1,132 +1,61 @@
-"""``python -m tests.architecture.house [--json] [--shrink]``: measure the house, hold it against the list.
+"""``python -m tests.architecture.house``: circles, folders, names, signatures, clients, reasons, budgets.
 
-Exit status 1 if a breach is not on the list, or an entry of it is no breach; the targets do not change the
-status. ``--quiet`` leaves out the breaches that are on the list. ``--shrink`` removes from ``known.toml``
-what is mended, and lowers what got smaller; it adds nothing.
+Exit status 1 if a breach does not stand in ``known.toml``, or an entry there is no breach any more.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from tests.architecture.house import (
-    clients,
-    functions,
-    graph,
-    hidden,
-    names,
-    parameters,
-    ratchet,
-    reasons,
-    rooms,
-    sizes,
-    sources,
-)
-from tests.architecture.house.sources import Finding
+from tests.architecture.house import limits, sources
+from tests.architecture.house.clients import clients
+from tests.architecture.house.graph import circles
+from tests.architecture.house.reasons import reasons
+from tests.architecture.house.signatures import hidden, parameters
 
 ROOT = Path(__file__).parents[3]
+LISTED = "tests/architecture/house/known.toml"
+CHECKS = {
+    "circles": circles, "folders": limits.folders, "names": limits.names, "hidden-arguments": hidden,
+    "roles": parameters, "connections": clients, "not-reasons": reasons,
+}  # fmt: skip
+"""Each check by its table in ``known.toml``."""
+MOST = {"connections": 6, "roles": 25}
+"""Tables that are bounded."""
+
+Known = Mapping[str, Mapping[str, str]]
+"""``known.toml``: for each table its keys, each with a reason for people."""
 
 
-class Measured(NamedTuple):
-    """The findings of each check by its name, and what makes the whole fail."""
-
-    checks: Mapping[str, tuple[Finding, ...]]
-    problems: tuple[str, ...]
-
-    @property
-    def findings(self) -> list[Finding]:
-        return [finding for group in self.checks.values() for finding in group]
-
-
-def measure(
-    root: Path, known: ratchet.Known, listed: clients.Listed, allowed: sizes.Allowed | None = None
-) -> Measured:
-    """Run every check; statements are judged where ``allowed`` has the budgets."""
-    modules = sources.read(root)
-    of_functions, wrong_exceptions = functions.functions(modules, root, known.exceptions)
-    of_clients, wrong_clients = clients.clients(modules, root, listed)
-    of_reasons, wrong_reasons = reasons.reasons(modules, known.not_reasons)
-    of_parameters, wrong_roles = parameters.parameters(modules, known.roles)
-    checks = {
-        "circles": (graph.circles(modules),), "rooms": (rooms.rooms(modules),),
-        "size": (sizes.sizes(modules),), "functions": of_functions, "names": names.names(modules),
-        "hidden-arguments": (hidden.hidden(modules),),
-        "http-clients": (of_clients,), "parsed-reasons": (of_reasons,),
-        "parameter-names": (of_parameters,),
-    }  # fmt: skip
-    findings = [finding for group in checks.values() for finding in group]
-    wrong = [
-        *ratchet.problems(findings, known),
-        *wrong_exceptions,
-        *wrong_clients,
-        *wrong_reasons,
-        *wrong_roles,
-    ]
-    wrong += sizes.over_budget(modules, allowed) if allowed is not None else []
-    return Measured(checks, tuple(wrong))
+def problems(modules: sources.Modules, known: Known) -> list[str]:
+    """Return what makes the check fail: one line each."""
+    found = [f"known.toml: [{name}] is the table of no check" for name in known.keys() - CHECKS.keys()]
+    for name, check in CHECKS.items():
+        listed, breaches = known.get(name, {}), list(check(modules))
+        found += [f"{each.where}: {each.says}" for each in breaches if each.key not in listed]
+        gone = listed.keys() - {each.key for each in breaches}
+        found += [f"known.toml: [{name}] {key}: no longer a breach; remove it" for key in sorted(gone)]
+        if len(listed) > MOST.get(name, len(listed)):
+            found.append(f"known.toml: [{name}] has {len(listed)} entries, at most {MOST[name]} may be")
+    return found
 
 
-def document(measured: Measured) -> dict[str, Any]:
-    checks = {
-        name: {
-            "figures": {figure.name: figure.value for finding in group for figure in finding.figures},
-            "targets": {
-                figure.name: figure.target
-                for finding in group
-                for figure in finding.figures
-                if figure.target is not None
-            },
-            "breaches": [
-                {"section": finding.section, **breach._asdict()}
-                for finding in group
-                for breach in finding.breaches
-            ],
-        }
-        for name, group in measured.checks.items()
-    }
-    return {**checks, "problems": list(measured.problems)}
-
-
-def lines(measured: Measured, breaches: bool) -> Iterable[str]:
-    """Yield what people read: each figure with its target, and each breach if asked for."""
-    for name, group in measured.checks.items():
-        figures = [figure for finding in group for figure in finding.figures]
-        parts = (
-            f"{figure.name.replace('_', ' ')} {figure.value}"
-            + (f" (target {figure.target})" if figure.target is not None else "")
-            for figure in figures
-        )
-        yield f"{name}: {', '.join(parts)}"
-        if breaches:
-            yield from (f"  {one.where}: {one.says}" for finding in group for one in finding.breaches)
-
-
-def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
+def main(root: Path = ROOT) -> int:
     """Measure what lies below ``root``, print, compare; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.architecture.house", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="figures, targets and breaches as JSON")
-    parser.add_argument("--quiet", action="store_true", help="leave out the breaches that are on the list")
-    parser.add_argument("--shrink", action="store_true", help="take out of known.toml what is mended")
-    options = parser.parse_args(arguments)
-    known, listed = root / ratchet.LISTED, clients.load(root / clients.LISTED)
-    measured = measure(root, ratchet.load(known), listed, sizes.budget(root))
-    if options.shrink:
-        known.write_text(ratchet.shrunk(known.read_text("utf-8"), measured.findings), "utf-8")
-        measured = measure(root, ratchet.load(known), listed, sizes.budget(root))
-    if options.json:
-        print(json.dumps(document(measured), indent=1, ensure_ascii=False))
-    else:
-        print("\n".join(lines(measured, breaches=not options.quiet)))
-    for line in measured.problems:
+    modules = sources.read(root)
+    lines = sum(len(module.text.splitlines()) for module in modules.values())
+    count = sum(not module.is_package for module in modules.values())
+    print(f"lines {lines}, statements {limits.spent(modules).total()}, modules {count}")
+    found = problems(modules, tomllib.loads((root / LISTED).read_text(encoding="utf-8")))
+    found += limits.over_budget(modules, limits.budget(root))
+    for line in found:
         print(f"error: {line}", file=sys.stderr)
-    if measured.problems:
-        print("error: what to do: CONTRIBUTING.md, section 'When the house check is red'", file=sys.stderr)
-    return 1 if measured.problems else 0
+    if found:
+        print("error: what to do: CONTRIBUTING.md, section 'Tests'", file=sys.stderr)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

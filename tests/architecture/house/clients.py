@@ -1,26 +1,18 @@
 """HTTP clients: who opens connections, and through which library.
 
-Law: a module of the product that imports a client library, or opens a connection itself, stands below one
-client in ``clients.toml``, and each client there counts as one. What opens connections and speaks no HTTP
-stands below ``[others]`` with its protocol. Tests may use any library: together they count as one client,
-and the figures say which libraries they use. An import for types alone, or of exceptions alone, opens
-nothing.
+Law: a module of the product that imports a client library, or opens a connection itself, stands below
+``[connections]`` in ``known.toml`` with what it is for. An import for types alone, or of exceptions alone,
+opens nothing. Of the tests ``tests.http_client`` alone opens connections, and those that say why not.
 """
 
 from __future__ import annotations
 
 import ast
-import tomllib
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from tests.architecture.house.graph import absolute
-from tests.architecture.house.sources import Breach, Figure, Finding, Module, parse
-
-MOST = 4
-LISTED = "tests/architecture/house/clients.toml"
+from tests.architecture.house.sources import Breach, Module, Modules
 
 LIBRARIES = (
     *("aiohttp", "hdfs", "http.client", "httplib2", "httpx", "pycurl", "requests", "tornado.httpclient"),
@@ -32,7 +24,6 @@ HARMLESS = ("hdfs.util", "requests.auth", "requests.exceptions", "urllib3.except
 """Parts of those libraries that open nothing."""
 OPENERS = ("create_connection", "open_connection", "open_unix_connection", "create_unix_connection")
 CONNECT = ("connect", "connect_ex", "sock_connect")
-TEST_FOLDERS = ("docker", "tests")
 
 
 class Use(NamedTuple):
@@ -42,57 +33,13 @@ class Use(NamedTuple):
     line: int
 
 
-class Listed(NamedTuple):
-    """Who may open connections: the modules of each client, and the protocols of the others."""
-
-    clients: Mapping[str, tuple[str, ...]]
-    others: Mapping[str, str]
-
-    def owner(self, name: str) -> str | None:
-        """Return the client a module belongs to, "" if it speaks no HTTP, None if it is not listed."""
-        if name in self.others:
-            return ""
-        return next((client for client, modules in self.clients.items() if name in modules), None)
-
-
-def load(path: Path) -> Listed:
-    document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    clients = {name: tuple(client["modules"]) for name, client in document["clients"].items()}
-    return Listed(clients, document.get("others", {}))
-
-
-def clients(modules: Mapping[str, Module], root: Path, listed: Listed) -> tuple[Finding, list[str]]:
-    """Return the modules that open connections and are not listed, and the entries that open none."""
-    used = {name: found for name, module in modules.items() if (found := sorted(uses(module)))}
-    breaches = tuple(
-        Breach(name, len(found), f"{modules[name].path}:{found[0].line}",
-            f"{name} uses {', '.join(sorted({each.library for each in found}))} and is no client's module")
-        for name, found in used.items()
-        if listed.owner(name) is None
-    )  # fmt: skip
-    named = [name for group in listed.clients.values() for name in group]
-    doubled = [name for name, count in Counter([*named, *listed.others]).items() if count > 1]
-    problems = [
-        f"clients.toml: {name} opens no connection; remove it"
-        for name in (*named, *listed.others)
-        if name not in used
-    ]
-    problems += [f"clients.toml: {name} stands twice" for name in doubled]
-    live = [client for client, group in listed.clients.items() if any(name in used for name in group)]
-    tests = of_tests(root)
-    count = len(live) + len(breaches) + bool(tests)
-    figures = (Figure("clients", count, MOST), Figure("modules_of_clients", len(used) - len(listed.others)))
-    libraries = (Figure(f"tests_{library}", number) for library, number in sorted(tests.items()))
-    return Finding("http-clients", (*figures, *libraries), breaches), problems
-
-
-def of_tests(root: Path) -> dict[str, int]:
-    """Return how many files of the tests use each library."""
-    counts: Counter[str] = Counter()
-    for folder in TEST_FOLDERS:
-        for path in sorted((root / folder).rglob("*.py")):
-            counts.update({use.library for use in uses(parse(path, path.relative_to(root).as_posix()))})
-    return dict(counts)
+def clients(modules: Modules) -> Iterator[Breach]:
+    """Yield the modules that open connections."""
+    for name, module in modules.items():
+        if found := sorted(uses(module)):
+            libraries = ", ".join(sorted({each.library for each in found}))
+            says = f"{name} opens connections ({libraries}); use a module below [connections] in known.toml"
+            yield Breach(name, f"{module.path}:{found[0].line}", says)
 
 
 def uses(module: Module) -> set[Use]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 
-from tests.architecture.house.sources import Breach, Figure, Finding, Module
+from tests.architecture.house.sources import Breach, Module, Modules
 
 ENTRY = re.compile(r"(?P<module>\w+(\.\w+)+):\w+")
 LOADERS = ("import_module", "__import__")
@@ -21,27 +22,24 @@ Graph = dict[str, dict[str, int]]
 """For each module the modules that it imports, each with the first line that does."""
 
 
-def circles(modules: Mapping[str, Module]) -> Finding:
-    """Return each set of modules that reach each other."""
+def circles(modules: Modules) -> Iterator[Breach]:
+    """Yield one circle of modules, if there is any."""
     graph = imports(modules)
-    found = [sorted(group) for group in components(graph) if len(group) > 1]
-    breaches = tuple(breach(group, graph, modules) for group in sorted(found))
-    return Finding("circles", (Figure("circles", len(found), 0),), breaches)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        group = sorted(set(error.args[1]))
+        lines = [
+            f"{modules[name].path}:{line} imports {other}"
+            for name in group
+            for other, line in sorted(graph[name].items())
+            if other in group
+        ]
+        where = lines[0].partition(" ")[0]
+        yield Breach(" ".join(group), where, f"{len(group)} modules in a circle: {'; '.join(lines)}")
 
 
-def breach(group: list[str], graph: Graph, modules: Mapping[str, Module]) -> Breach:
-    """Return a circle with the lines of the imports that make it."""
-    lines = [
-        f"{modules[name].path}:{line} imports {other}"
-        for name in group
-        for other, line in sorted(graph[name].items())
-        if other in group
-    ]
-    where = lines[0].partition(" ")[0]
-    return Breach(" ".join(group), len(group), where, f"{len(group)} modules in a circle: {'; '.join(lines)}")
-
-
-def imports(modules: Mapping[str, Module]) -> Graph:
+def imports(modules: Modules) -> Graph:
     graph: Graph = {name: {} for name in modules}
     for name, module in modules.items():
         for other, line in named(module):
@@ -51,7 +49,7 @@ def imports(modules: Mapping[str, Module]) -> Graph:
     return graph
 
 
-def nearest(name: str, modules: Mapping[str, Module]) -> str | None:
+def nearest(name: str, modules: Modules) -> str | None:
     """Return the module that an imported name is, or is defined in."""
     if name in modules:
         return name
@@ -89,40 +87,3 @@ def absolute(module: Module, node: ast.ImportFrom) -> str:
     parts = module.name.split(".")
     outer = parts[: len(parts) - node.level + module.is_package]
     return ".".join([*outer, *([node.module] if node.module else [])])
-
-
-def components(graph: Graph) -> list[list[str]]:
-    """Return the strongly connected components (Tarjan, without recursion)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
-    found: list[list[str]] = []
-    nothing: tuple[str, ...] = ()
-    for start in graph:
-        work = [] if start in index else [(start, iter(nothing))]
-        while work:
-            name, rest = work[-1]
-            if name not in index:
-                index[name] = low[name] = len(index)
-                stack.append(name)
-                on_stack.add(name)
-                rest = iter(graph[name])
-                work[-1] = (name, rest)
-            for other in rest:
-                if other not in index:
-                    work.append((other, iter(nothing)))
-                    break
-                if other in on_stack:
-                    low[name] = min(low[name], index[other])
-            else:
-                work.pop()
-                if work:
-                    outer = work[-1][0]
-                    low[outer] = min(low[outer], low[name])
-                if low[name] == index[name]:
-                    place = stack.index(name)
-                    found.append(stack[place:])
-                    on_stack.difference_update(found[-1])
-                    del stack[place:]
-    return found

@@ -8,7 +8,7 @@ parsed is an error with its name.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,29 +40,15 @@ class Module(NamedTuple):
         return self.path.rpartition("/")[2].removesuffix(".py")
 
 
+Modules = Mapping[str, Module]
+
+
 class Breach(NamedTuple):
-    """One place that does not keep a target. ``key`` names it without line numbers, ``where`` with one."""
+    """One place that breaks a rule. ``key`` names it without line numbers, ``where`` with one."""
 
     key: str
-    figure: int
     where: str
     says: str
-
-
-class Figure(NamedTuple):
-    """A measured number. ``target``: the most it may become; None: only shown."""
-
-    name: str
-    value: int
-    target: int | None = None
-
-
-class Finding(NamedTuple):
-    """What one check found. ``section`` is the table of ``known.toml`` that its breaches stand in."""
-
-    section: str
-    figures: tuple[Figure, ...]
-    breaches: tuple[Breach, ...]
 
 
 def read(root: Path, packages: tuple[str, ...] = PACKAGES) -> dict[str, Module]:
