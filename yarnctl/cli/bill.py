@@ -209,7 +209,8 @@ def _print(keys: Sequence[str], rows: Sequence[BillRow], givers: Sequence[Giving
          f"{one.enrolled_ratio:.0%}", one.lever)
         for one in givers
     ]  # fmt: skip
-    print_table(("queue", "kind", "held", "of queue", "enrolled", "lever"), work, "Work of each queue, and the lever for it")
+    columns = ("queue", "kind", "held", "of queue", "enrolled", "lever")
+    print_table(columns, work, "Work of each queue, and the lever for it")
 
 
 def gib_hours(mib_s: int) -> str:

@@ -245,6 +245,7 @@ def _minimum(manager: ResourceManager) -> int:
 
 
 def _listed(application: BilledApplication, now_ms: int) -> BilledJob:
+    lost_mib_s = application.preempted_mib_seconds
     return BilledJob(
         application=application.application,
         kind=application.kind,
@@ -255,10 +256,10 @@ def _listed(application: BilledApplication, now_ms: int) -> BilledJob:
         has_ended=application.ended_at_ms > 0,
         tags=application.tags,
         held_mib_ms=application.mib_seconds * 1000 if application.mib_seconds >= 0 else -1,
-        listed_mib_ms=application.preempted_mib_seconds * 1000 if application.preempted_mib_seconds >= 0 else -1,
+        listed_mib_ms=lost_mib_s * 1000 if lost_mib_s >= 0 else -1,
         listed_containers=application.preempted_containers,
         masters=max(0, application.preempted_masters),
-        problem="" if application.preempted_mib_seconds >= 0 else "not visible to this user (needs VIEW_APP)",
+        problem="" if lost_mib_s >= 0 else "not visible to this user (needs VIEW_APP)",
     )
 
 
