@@ -20,10 +20,11 @@ from yarnctl.cli.asking import plain
 from yarnctl.cli.checkpoints import span_ms
 from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
 from yarnctl.command_line import ProgressBar, print_json, print_table
-from yarnctl.errors import BadInput
+from yarnctl.errors import BadInput, YarnctlError
 
 if TYPE_CHECKING:
     from yarnctl.attach.bill.collector import Collector, Pace, Sources
+    from yarnctl.attach.bill.oversized import Oversized
     from yarnctl.attach.bill.preempted import BilledJob, BillRow, Giving
     from yarnctl.config import ClusterAddress
 
@@ -58,6 +59,9 @@ NUMBERS = ("jobs", "containers", "masters", "lost", "of held", "again", "kept", 
     help="Keep in this file what was read of ended jobs, and do not read it again.",
 )
 @click.option(
+    "--oversized", is_flag=True, help="Show memory of MapReduce jobs that was requested and never used."
+)
+@click.option(
     "-o",
     "output",
     type=click.Choice(("table", "json", "csv")),
@@ -74,6 +78,7 @@ def command(
     spark_history: str | None,
     requests_per_s: float,
     resume: Path | None,
+    oversized: bool,
     output: str,
     as_json: bool,
 ) -> None:
@@ -83,21 +88,25 @@ def command(
     Work is in GiB hours in the table, in MiB seconds in JSON and CSV.
     """
     from yarnctl.attach.bill.collector import Collector, KeptJobs, Pace
-    from yarnctl.attach.bill.preempted import bill, giving
+    from yarnctl.attach.bill.preempted import BillRow, bill, giving
 
     keys = keys_of(by)
     began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
     pace = Pace(time.sleep, time.monotonic, requests_per_s)
     sources = sources_of(cluster_of(cluster, hdfs=False), history, spark_history, pace)
     collector = Collector(sources, KeptJobs(resume), now_ms - span_ms(since, "--since"), now_ms)
+    output = "json" if as_json else output
+    if oversized:
+        _oversized(collector, output)
+        return
     jobs = explained_jobs(collector)
     rows, givers = bill(jobs, keys), giving(jobs, lambda job: "yarnctl-" in job.tags)
     problems = [f"{job.application}: {job.problem}" for job in jobs if job.problem]
-    if as_json or output == "json":
+    if output == "json":
         spent = {"requests": pace.requests, "seconds": round(time.monotonic() - began_s, 1)}
         print_json({"by": keys, "rows": rows, "giving": givers, "problems": problems, **spent})
     elif output == "csv":
-        click.echo(csv_text(keys, rows), nl=False)
+        click.echo(csv_text(keys, BillRow, rows), nl=False)
     else:
         _print(keys, rows, givers)
         spent_s = time.monotonic() - began_s
@@ -166,19 +175,59 @@ def explained_jobs(collector: Collector) -> list[BilledJob]:
     return found
 
 
-def csv_text(keys: Sequence[str], rows: Sequence[BillRow]) -> str:
+def _oversized(collector: Collector, output: str) -> None:
+    """Print memory that was requested and never used."""
+    from yarnctl.attach.bill.oversized import Oversized, oversized
+
+    known, problems = [], []
+    jobs = collector.memory_jobs()
+    with ProgressBar("reading counters", len(jobs)) as bar:
+        for job in bar.counted(jobs):
+            try:
+                known += collector.memory_used(job)
+            except YarnctlError as problem:
+                problems.append(f"{job.job}: {problem}")
+    rows = oversized(known, collector.least_mib)
+    if output == "json":
+        print_json({"jobs": len(jobs), "rows": rows, "problems": problems})
+    elif output == "csv":
+        click.echo(csv_text((), Oversized, rows), nl=False)
+    else:
+        lines = [
+            (
+                plain(one.queue),
+                plain(one.user),
+                plain(one.name),
+                one.runs,
+                one.requested_mib,
+                one.peak_mib,
+                gib_hours(one.slack_mib_s),
+                f"{one.exceeds_ratio:.0%}",
+                one.setting,
+            )
+            for one in rows
+        ]
+        columns = ("queue", "user", "name", "runs", "MiB", "peak", "slack", "chance to exceed", "setting")
+        print_table(columns, lines, f"{len(jobs)} jobs; slack in GiB h")
+        if rows:
+            click.echo("A job that sets -Xmx in its java.opts must lower that, too.")
+    _warn(problems)
+
+
+def csv_text(
+    keys: Sequence[str], kind: type[BillRow | Oversized], rows: Sequence[BillRow | Oversized]
+) -> str:
     """Return the rows as CSV with a heading; work in MiB-seconds."""
     import msgspec
 
-    from yarnctl.attach.bill.preempted import BillRow
-
-    names = [name for name in BillRow.__struct_fields__ if name != "keys"]
+    names = [name for name in kind.__struct_fields__ if name != "keys"]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow([*keys, *names])
     for row in rows:
         fields = msgspec.structs.asdict(row)
-        writer.writerow([*row.keys, *("" if fields[name] is None else fields[name] for name in names)])
+        first = fields.get("keys", ())
+        writer.writerow([*first, *("" if fields[name] is None else fields[name] for name in names)])
     return file.getvalue()
 
 

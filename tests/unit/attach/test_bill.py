@@ -98,7 +98,32 @@ class World:
             {"id": "job_1_0001", "finishTime": NOW_MS, "name": "daily", "user": "alice", "queue": "research",
              "state": "SUCCEEDED"}
         ]  # fmt: skip
+        self.reduce_mib = "200"
+        self.peaks_mib: dict[str, int] = {}
         self.killed = {"killedMapAttempts": 0, "killedReduceAttempts": 6}
+
+    def counters(self, path: str) -> list[dict[str, object]]:
+        """Return the counters of a job: reduces of 100 s in all, with its peak."""
+        peak = self.peaks_mib[path.split("/")[-2]] << 20
+        groups = {
+            "org.apache.hadoop.mapreduce.TaskCounter": {"REDUCE_PHYSICAL_MEMORY_BYTES_MAX": peak},
+            "org.apache.hadoop.mapreduce.JobCounter": {"MILLIS_REDUCES": 100_000, "MILLIS_MAPS": 5},
+        }
+        return [
+            {
+                "counterGroupName": group,
+                "counter": [{"name": name, "totalCounterValue": value} for name, value in rows.items()],
+            }
+            for group, rows in groups.items()
+        ]
+
+    def runs(self, *peaks_mib: int) -> None:
+        """Let a job have run so often, with these peaks, the first one first."""
+        names = [f"job_1_{place:04d}" for place in range(len(peaks_mib))]
+        self.ended = [
+            self.ended[0] | {"id": name, "finishTime": NOW_MS + place} for place, name in enumerate(names)
+        ]
+        self.peaks_mib = dict(zip(names, peaks_mib, strict=True))
 
     def __call__(self, heard: Heard) -> Reply:
         path = heard.path
@@ -115,8 +140,10 @@ class World:
             found = {"job": self.ended[0] | self.killed}
         elif path == f"{JOBS}/job_1_0001/tasks":
             found = {"tasks": {"task": tasks()}}
-        elif path == f"{JOBS}/job_1_0001/conf":
-            found = {"conf": {"property": [{"name": "mapreduce.reduce.memory.mb", "value": "200"}]}}
+        elif path.endswith("/conf"):
+            found = {"conf": {"property": [{"name": "mapreduce.reduce.memory.mb", "value": self.reduce_mib}]}}
+        elif path.endswith("/counters"):
+            found = {"jobCounters": {"id": path.split("/")[-2], "counterGroup": self.counters(path)}}
         elif path.startswith(f"{JOBS}/job_1_0001/tasks/task_1_0001_r_"):
             task = int(path.split("/")[-2].rpartition("_")[2])
             found = {"taskAttempts": {"taskAttempt": attempts(task)}}
@@ -272,6 +299,38 @@ def test_a_name_with_a_terminal_sequence_is_shown_harmless(world: World):
 def test_an_unknown_key_is_refused_with_the_nearest(world: World):
     result = world.billed("--by", "quee")
     assert str(result.exception) == "--by: unknown key 'quee'; did you mean queue?"
+
+
+@pytest.mark.parametrize(
+    ("peaks_mib", "requested", "advised"),
+    [
+        ((300, 310, 305), "1024", 384),  # 310 and a fifth, in steps of 128
+        ((300,), "1024", 512),  # of one run a half more
+        ((300, 700, 310), "1024", 896),
+        ((300, 900, 310), "1024", None),  # no smaller container suffices
+    ],
+)
+def test_memory_that_was_never_used(
+    world: World, peaks_mib: tuple[int, ...], requested: str, advised: int | None
+):
+    world.runs(*peaks_mib)
+    world.reduce_mib = requested
+    rows = json.loads(world.billed("--oversized", "-o", "json").stdout)["rows"]
+    if advised is None:
+        assert rows == []
+        return
+    (row,) = rows
+    assert (row["runs"], row["peak_mib"], row["advised_mib"]) == (len(peaks_mib), max(peaks_mib), advised)
+    assert row["slack_mib_s"] == len(peaks_mib) * 100 * (1024 - advised)
+    assert row["setting"] == f"-Dmapreduce.reduce.memory.mb={advised}"
+    assert row["exceeds_ratio"] == pytest.approx(1 / (len(peaks_mib) + 1))
+    assert f"{advised}" in world.billed("--oversized").stdout
+    assert len(world.billed("--oversized", "-o", "csv").stdout.splitlines()) == 2
+
+
+def test_jobs_whose_counters_have_no_peak_get_no_advice(world: World):
+    world.runs(0, 0)
+    assert json.loads(world.billed("--oversized", "-o", "json").stdout)["rows"] == []
 
 
 def test_the_pace_is_kept():

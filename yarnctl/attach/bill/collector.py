@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from yarnctl.attach.bill.oversized import MemoryUse, uses
 from yarnctl.attach.bill.preempted import BilledJob, PreemptedContainer
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.frameworks.mapreduce import rest as mapreduce
@@ -131,6 +132,25 @@ class Collector:
         if job.has_ended:
             self._kept.keep(explained)
         return explained
+
+    def memory_jobs(self) -> tuple[mapreduce.EndedJob, ...]:
+        """Return the jobs of the history that succeeded, the oldest first."""
+        if self._from.history is None:
+            raise BadInput("--history", "no history server is known", "set --history URL")
+        self._least_mib = _minimum(self._from.manager)
+        rows = self._from.history.jobs(self._since_ms)
+        return tuple(row for row in reversed(rows) if row.state == "SUCCEEDED")
+
+    def memory_used(self, ended_job: mapreduce.EndedJob) -> list[MemoryUse]:
+        """Return what maps and reduces of a job requested and used. Raises as the client does."""
+        counters, sizes = self._asked().counters(ended_job.job), self._sizes(ended_job.job)
+        whose = (ended_job.queue.removeprefix("root."), ended_job.user, ended_job.name)
+        return uses(whose, counters, {kind.lower(): size_mib for kind, size_mib in sizes.items()})
+
+    @property
+    def least_mib(self) -> int:
+        """The step of container sizes, once jobs were listed."""
+        return self._least_mib
 
     # --- MapReduce ----------------------------------------------------------------------------------
 
