@@ -8,7 +8,8 @@ notifies the host that there is one.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from emulator.cluster.entities import (
@@ -54,6 +55,7 @@ class ResourceManager:
         self.applications: dict[int, Application] = {}
         self.containers_granted = 0
         self.total = Resources(0, 0)
+        self._resizes = True
         self.open_nodes: list[tuple[int, int]] = []
         self.watching = False
         self.facts: list[Fact] = []
@@ -64,13 +66,24 @@ class ResourceManager:
         node.live = self.scheduler.live
         self._count_node(node, 1)
 
+    @contextmanager
+    def many_nodes(self) -> Iterator[None]:
+        """Set the queues' shares once, after all nodes of the block: in a large tree that takes a while."""
+        self._resizes = False
+        try:
+            yield
+        finally:
+            self._resizes = True
+            self.scheduler.resize(*self.total)
+
     def _count_node(self, node: Node, sign: int) -> None:
         if isinstance(self.scheduler, TreeScheduler):
             self.scheduler.count_node(node, sign)
         if not node.label:
             memory_mib, vcores = self.total
             self.total = Resources(memory_mib + sign * node.total_mib, vcores + sign * node.total_vcores)
-        self.scheduler.resize(*self.total)
+        if self._resizes:
+            self.scheduler.resize(*self.total)
         self._mark_open(node)
 
     def _mark_open(self, node: Node) -> None:

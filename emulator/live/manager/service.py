@@ -200,6 +200,9 @@ class LiveResourceManager:
 
     def _watch_liveness(self) -> None:
         """Plan the event for the first instant of a loss; call when there is something new to watch."""
+        newest_ms = self.driver.kernel.now_ms + min(self.node_expiry_ms, self.am_expiry_ms)
+        if self._due_ms is not None and self._due_ms <= newest_ms:
+            return  # what is new has its heartbeat now; thousands of nodes are not looked at for each one
         due_ms = min(self._deadlines_ms(), default=None)
         if due_ms is not None and (self._due_ms is None or due_ms < self._due_ms):
             self._due_ms = due_ms

@@ -123,9 +123,10 @@ class AllInOne:
         tasks = ProcessLauncher(self.work, self.site.url, self._processes, tasks=self.plan.processes)
         launcher = LocalLauncher(self.site, self.work, tasks, self.node_at, self.masters)
         wire = DirectNodeTransport(self.site.manager)
-        for shape in node_sizes(self.plan):
-            node = self.nodes[shape.address] = LiveNode(shape, wire, self._driver, launcher)
-            node.join()
+        with self.site.manager.actor.many_nodes():
+            for shape in node_sizes(self.plan):
+                node = self.nodes[shape.address] = LiveNode(shape, wire, self._driver, launcher)
+                node.join()
 
     async def _stop(self) -> None:
         for node in self.nodes.values():

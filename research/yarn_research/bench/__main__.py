@@ -28,6 +28,7 @@ from yarn_research.bench.http_tick import http_tick_row
 from yarn_research.bench.inverse_query import inverse_query
 from yarn_research.bench.live_size import live_size
 from yarn_research.bench.market import market_curve
+from yarn_research.bench.requests_rate import requests_row
 from yarn_research.bench.row import Row
 from yarn_research.bench.runner_overhead import runner_overhead
 from yarn_research.bench.scale import SMALL, scale_row
@@ -50,6 +51,9 @@ BENCHES: dict[str, Bench] = {
     "http-tick": Bench(http_tick_row, partial(http_tick_row, repeats=1)),
     "scale": Bench(scale_row, partial(scale_row, SMALL, repeats=1)),
     "heartbeats": Bench(heartbeats_row, partial(heartbeats_row, count=1_000, rounds=1)),
+    "requests": Bench(
+        requests_row, partial(requests_row, maps=19, nodes=2, slots=10, seconds=8.0, lead_s=8.0)
+    ),
     "live-size": Bench(live_size, partial(live_size, count=200, seconds=2.0)),
     "runner-overhead": Bench(runner_overhead, partial(runner_overhead, mb=10, pairs=1)),
     "help": Bench(help_row, partial(help_row, runs=1)),
