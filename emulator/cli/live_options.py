@@ -82,6 +82,12 @@ _MANAGER: tuple[Decorator, ...] = (
         help="Set labels of the nodes that register first, with --scheduler-xml.",
     ),
     click.option(
+        "--resource-types",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Read resource types and each node's amounts from a resource-types.xml, with --scheduler-xml.",
+    ),
+    click.option(
         "--dialect",
         type=click.Choice(("3.4", "3.5")),
         default="3.4",

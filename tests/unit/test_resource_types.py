@@ -1,7 +1,7 @@
 """Resource types beside memory and vcores in the emulator's scheduler: GPUs and FPGAs.
 
-Two nodes of 8 slots; the first has 4 GPUs, the second 4 GPUs and 2 FPGAs. ``docs/facts/hadoop.md``, section 5:
-all types count alike under the dominant resource calculator.
+Two nodes of 8 slots; the first has 4 GPUs, the second 4 GPUs and 2 FPGAs. Under the dominant
+resource calculator all types count alike (docs/facts/hadoop.md, section 5).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def test_a_queue_stops_at_its_maximum_of_a_type() -> None:
 
 
 def test_the_dominant_share_orders_the_queues() -> None:
-    """a has 3 slots with 6 of 8 GPUs, b 4 slots of 16 without one: b is served first."""
+    """Leaf a has 3 slots with 6 of 8 GPUs, b 4 slots of 16 without one: b is served first."""
     found = Typed()
     found.ask("a", 3, other(2))
     found.ask("b", 4)

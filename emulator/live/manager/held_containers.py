@@ -85,7 +85,13 @@ class HeldContainers:
         attempt.granted.remove(container)
         if attempt is container.app.attempt and attempt.registered:
             actor = container.actor
-            ask = Ask(actor.priority, actor.memory_mib, actor.vcores, off_switch=actor.priority == 10)
+            ask = Ask(
+                actor.priority,
+                actor.memory_mib,
+                actor.vcores,
+                off_switch=actor.priority == 10,
+                others=actor.others,
+            )
             self._state.actor.scheduler.ask(container.app.actor, ask, 1)
 
     def _forget(self, container: ContainerRecord) -> None:

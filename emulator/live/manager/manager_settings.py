@@ -6,7 +6,7 @@ the two queues of ``hadoop-conf/dual-queue``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -15,6 +15,7 @@ from emulator.cluster.preemption import PreemptionConfig
 from emulator.cluster.timing import HADOOP3, Timing
 from emulator.scenario.scheduler_file import is_queue_name
 from yarnctl.errors import BadInput
+from yarnctl.units import NOTHING, Resources
 
 AM_RATIO = 0.5
 
@@ -28,7 +29,8 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a live ResourceManager.
 
     ``parents`` and ``keys``: where the queues come from a capacity-scheduler.xml, the parents and all keys.
-    ``labels`` go to the nodes in the order in which they register first.
+    ``labels`` go to the nodes in the order in which they register first. ``types``: the resource types beside
+    memory and vcores, and how many of each every node has; only with ``parents``.
     ``silence_floor_ms``: a gap between heartbeats shorter than this in *wall* time is no loss, at any speed.
     ``linger_ms``: how long an AM may run after it unregistered. ``finished_kept``: as YARN's
     max-completed-applications. ``seed`` draws the phases of nodes that name none. ``preemption``: YARN's own
@@ -39,6 +41,7 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[ParentConfig, ...] = ()
     keys: Mapping[str, str] = {}
     labels: tuple[NodeLabel, ...] = ()
+    types: Mapping[str, int] = {}
     timing: Timing = HADOOP3
     max_attempts: int = 2
     am_expiry_ms: int = 60_000
@@ -67,6 +70,11 @@ def queues_of_text(text: str) -> tuple[QueueConfig, ...]:
         QueueConfig(name=name, capacity_ratio=share, am_ratio=AM_RATIO, preempting=at == 0)
         for at, (name, share) in enumerate(shares.items())
     )
+
+
+def others_in(types: Sequence[str], amounts: Mapping[str, int]) -> Resources:
+    """Return amounts by resource type as the scheduler's vector, without memory and vcores."""
+    return Resources(0, 0, *(amounts.get(name, 0) for name in types)) if amounts else NOTHING
 
 
 def labels_of_text(text: str) -> tuple[NodeLabel, ...]:

@@ -53,6 +53,7 @@ class NodeTracker:
             actor.name = registration.node
             if isinstance(self._state.actor.scheduler, TreeScheduler):
                 actor.label = self._state.label_of(registration.node)
+                actor.others = actor.free_others = self._state.node_others
             self._state.actor.register_node(actor)
             self._state.lost.pop(registration.node, None)
             self._state.nodes[registration.node] = NodeRecord(

@@ -21,7 +21,7 @@ import msgspec
 from emulator.cluster.entities import RUNNING, Application, Ask, Container
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.held_containers import HeldContainers
-from emulator.live.manager.manager_settings import QUEUES, ManagerSettings
+from emulator.live.manager.manager_settings import QUEUES, ManagerSettings, others_in
 from emulator.live.manager.node_tracker import NodeTracker
 from emulator.live.manager.own_preemption import own_preemption
 from emulator.live.manager.state import (
@@ -91,8 +91,23 @@ class MasterCalls:
             return messages.Allocated(number=number, resync=True)
         attempt.seen_number = number
         app.progress_ratio = min(1.0, max(0.0, message.progress_ratio))
+        types = self._state.actor.scheduler.types
+        unknown = {name for one in message.asks for name in one.others}.difference(types)
+        if unknown:
+            story = f"Invalid resource request: unknown resource type {min(unknown)[:64]!r}"
+            self._held.attempt_failed(app, attempt, story, now_ms)
+            return messages.Allocated(number=number, refused=story)
         asks = [
-            (Ask(one.priority, one.memory_mib, one.vcores, off_switch=one.priority == 10), one.count)
+            (
+                Ask(
+                    one.priority,
+                    one.memory_mib,
+                    one.vcores,
+                    off_switch=one.priority == 10,
+                    others=others_in(types, one.others),
+                ),
+                one.count,
+            )
             for one in message.asks
             if one.priority > 0 and one.memory_mib > 0 and one.vcores > 0  # priority 0 is the AM's own
         ]

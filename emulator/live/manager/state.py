@@ -16,7 +16,7 @@ from emulator.cluster.entities import Application, Container, Node, TreeLeafConf
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import MessageHost as ActorHost
 from emulator.cluster.resource_manager import ResourceManager
-from emulator.live.manager.manager_settings import ManagerSettings
+from emulator.live.manager.manager_settings import ManagerSettings, others_in
 from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.scenario.scheduler_file import SchedulerFile
@@ -246,6 +246,9 @@ class ManagerState:
             self.actor.scheduler.source = SchedulerFile(leaves, settings.parents, settings.keys)
         if isinstance(self.actor.scheduler, TreeScheduler):
             self.actor.scheduler.set_labels({each.name: each.exclusive for each in settings.labels})
+            self.actor.scheduler.types = tuple(settings.types)
+        self.node_others = others_in(self.actor.scheduler.types, settings.types)
+        """What each node has of the resource types beside memory and vcores."""
         self._labels = [each.name for each in settings.labels for _ in range(each.nodes)]
         self._label_of: dict[str, str] = {}
         self.register = Register(epoch, settings.finished_kept)

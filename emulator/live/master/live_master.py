@@ -10,7 +10,7 @@ What differs between tasks that are processes and modelled ones is in ``Tasks`` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, cast
 
 import msgspec
@@ -28,11 +28,17 @@ from emulator.live.master.attempts import (
     finished_of,
 )
 from emulator.live.master.job_report import job_report, progress_ratio
-from emulator.live.master.live_actor import LiveActor
+from emulator.live.master.live_actor import LiveActor, is_map
 from emulator.live.master.task_containers import RETRY_MS, TaskContainers
 from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
-from emulator.live.wire.submitted_job import DEFAULTS, SubmittedJob, configuration, number_setting
+from emulator.live.wire.submitted_job import (
+    DEFAULTS,
+    SubmittedJob,
+    configuration,
+    number_setting,
+    others_wanted,
+)
 from emulator.live.wire.transports import MANAGER, MasterTransport
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import Job
@@ -98,6 +104,9 @@ class Tasks:
         """The master ends."""
 
 
+KINDS: Mapping[bool, Literal["map", "reduce"]] = {True: "map", False: "reduce"}
+
+
 class LiveMaster:
     """One attempt at one application. ``gone`` is called once, when its process would end (``over``)."""
 
@@ -118,6 +127,7 @@ class LiveMaster:
         self.driver = driver
         self.kernel: Kernel = driver.kernel
         self.conf = configuration(submitted)
+        self._others = {is_for_maps: others_wanted(self.conf, kind) for is_for_maps, kind in KINDS.items()}
         self.timing = _with_slow_start(timing, self.conf)
         self.tracking_url = ""
         self.job_id = launch.application.replace("application_", "job_", 1)
@@ -137,6 +147,10 @@ class LiveMaster:
         self.over = False
 
     # --- time -----------------------------------------------------------------------------
+
+    def others_wanted(self, priority: int) -> dict[str, int]:
+        """Return what a container of this priority wants beside memory and vcores, by resource type."""
+        return self._others[is_map(priority)]
 
     def around(self, handler: Callable[[], Any]) -> Any:
         """Run what is due, then a handler, then plan the next event."""
@@ -417,7 +431,10 @@ class ManagerLink:
     def exchange(self, asks: list[tuple[Ask, int]]) -> None:
         """Send a heartbeat: what changed, or what was not answered once more."""
         self._unsent += [
-            messages.AskChange(ask.priority, ask.memory_mib, ask.vcores, count) for ask, count in asks
+            messages.AskChange(
+                ask.priority, ask.memory_mib, ask.vcores, count, self._master.others_wanted(ask.priority)
+            )
+            for ask, count in asks
         ]
         if self._in_flight:
             return

@@ -5,11 +5,12 @@ Law: everything is made before the first request is taken, and bad input is foun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
+from emulator.cluster.entities import ParentConfig, TreeLeafConfig
 from emulator.cluster.kernel import Kernel
 from emulator.cluster.timing import HADOOP3
 from emulator.live.manager.manager_settings import labels_of_text, queues_of_text
@@ -19,6 +20,7 @@ from emulator.live.rest.site import ManagerSite
 from emulator.live.store.webhdfs_server import Faults, WebHdfsServer
 from emulator.live.wire.http_server import bind, name_in, serve, url_of
 from emulator.live.wire.real_time_driver import RealTimeDriver
+from emulator.scenario.resource_types import read_resource_types
 from emulator.scenario.scheduler_file import read_scheduler_file
 from yarnctl.errors import BadInput
 
@@ -36,6 +38,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     queues: str = ""
     scheduler_xml: Path | None = None
     node_labels: str = ""
+    resource_types: Path | None = None
     dialect: Version = "3.4"
     speed: float = 1.0
     node_expiry_ms: int | None = None
@@ -63,9 +66,23 @@ def settings_of(options: Options) -> ManagerSettings:
         settings = msgspec.structs.replace(settings, queues=file.leaves, parents=file.parents, keys=file.keys)
     if options.node_labels:
         settings = msgspec.structs.replace(settings, labels=labels_of_text(options.node_labels))
+    if options.resource_types is not None:
+        settings = msgspec.structs.replace(settings, types=_types(options.resource_types, settings))
     if options.am_expiry_ms is not None:
         settings = msgspec.structs.replace(settings, am_expiry_ms=options.am_expiry_ms)
     return settings
+
+
+def _types(path: Path, settings: ManagerSettings) -> Mapping[str, int]:
+    """Return the resource types of a file for the queues of a tree. Raises BadInput."""
+    if not settings.parents:
+        problem = "has no effect without --scheduler-xml"
+        raise BadInput("--resource-types", problem, "give the queues in a file")
+    for queue in (*settings.parents, *settings.queues):
+        if isinstance(queue, ParentConfig | TreeLeafConfig) and queue.absolute is not None:
+            problem = f"root.{queue.name} has absolute resources of memory and vcores only"
+            raise BadInput("--resource-types", problem, "use percentages or weights in --scheduler-xml")
+    return read_resource_types(path)
 
 
 def site_of(options: Options, settings: ManagerSettings, url: str) -> ManagerSite:

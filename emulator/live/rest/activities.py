@@ -7,6 +7,8 @@ at root, and nothing of queues.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 from emulator.cluster.entities import Application, Ask, LeafQueue, Node, NodeReservation
@@ -57,6 +59,10 @@ class Activities:
             root = self._queues(actor)
         return {"partition": "", "finalAllocationState": "SKIPPED", "root": root}
 
+    @property
+    def _types(self) -> Sequence[str]:
+        return self._manager.actor.scheduler.types
+
     def _id(self, app: Application) -> str:
         return self._manager.register.of(app).id
 
@@ -66,7 +72,7 @@ class Activities:
         element = {
             "name": self._id(app),
             "allocationState": "RE_RESERVED",
-            "children": [_request(node, ask, "RE_RESERVED")],
+            "children": [_request(node, ask, self._types, "RE_RESERVED")],
         }
         path = f"root.{app.queue.name}"
         while path:
@@ -115,7 +121,9 @@ class Activities:
             if scheduler is not None and not scheduler.within_headroom(app):
                 said = NO_HEADROOM + name
                 return {"name": path, "allocationState": "SKIPPED", "diagnostic": said, "children": rows}
-            rows.append({"name": name, "allocationState": "SKIPPED", "children": [_request(node, ask)]})
+            rows.append(
+                {"name": name, "allocationState": "SKIPPED", "children": [_request(node, ask, self._types)]}
+            )
         return {"name": path, "allocationState": "SKIPPED", "children": rows}
 
 
@@ -128,9 +136,10 @@ def _is_waited_in(scheduler: TreeScheduler, queue: TreeQueue) -> bool:
     )
 
 
-def _request(node: Node, ask: Ask, state: str = "SKIPPED") -> dict[str, Any]:
+def _request(node: Node, ask: Ask, types: Sequence[str], state: str = "SKIPPED") -> dict[str, Any]:
     """Return a request, with the node below it if it does not fit there."""
-    pairs = (("memory-mb", ask.memory_mib, node.free_mib), ("vcores", ask.vcores, node.free_vcores))
+    wants = zip_longest(types, ask.others[2:], node.free_others[2:], fillvalue=0)
+    pairs = (("memory-mb", ask.memory_mib, node.free_mib), ("vcores", ask.vcores, node.free_vcores), *wants)
     short = [name for name, wanted, free in pairs if wanted > free]
     element: dict[str, Any] = {
         "name": f"request_{ask.priority}_-1", "requestPriority": ask.priority, "allocationState": state,

@@ -6,15 +6,20 @@ resourceInfo in 3.4, runningContainers -1 in 3.5).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
+from emulator.cluster.entities import Container
+from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord, AttemptRecord, ContainerRecord
-from emulator.live.rest.cluster_info import reservations, vector
+from emulator.live.rest.cluster_info import others_of, reservations, vector
 from emulator.live.rest.dialect import CONSTANT_FIELDS, Dialect
 from emulator.live.rest.scheduler_tree import usage
 from emulator.live.wire.hadoop_request import bad, whole, words
 from emulator.live.wire.web import WebRequest
+from yarnctl.units import NOTHING, Resources, plus
 
 STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED")
 FINAL_STATES = ("UNDEFINED", "SUCCEEDED", "FAILED", "KILLED", "ENDED")
@@ -183,12 +188,15 @@ class Rows:
 
     def _resource_info(self, app: AppRecord, reserved: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
         actor = app.actor
+        types = self._manager.actor.scheduler.types
         pending = vector(
             sum(ask.count * ask.memory_mib for ask in actor.asks),
             sum(ask.count * ask.vcores for ask in actor.asks),
+            others_of(actor.asks),
+            types,
         )
         if labels := {actor.label, *(each.actor.node.label for each in app.containers.values())} - {""}:
-            return {"resourceUsagesByPartition": _by_partition(app, labels, pending)}
+            return {"resourceUsagesByPartition": _by_partition(app, labels, pending, types)}
         _, reserved_mib, reserved_vcores = reserved.get(app.number, (0, 0, 0))
         am = vector(*app.submission.am_size) if app.attempts else vector(0, 0)
         rows = usage(
@@ -198,17 +206,27 @@ class Rows:
             reserved=vector(reserved_mib, reserved_vcores),
             amUsed=am,
         )
+        if types:
+            held = _others(each.actor for each in app.containers.values())
+            rows[0]["used"] = vector(actor.used_mib, actor.used_vcores, held, types)
+            if isinstance(scheduler := self._manager.actor.scheduler, TreeScheduler):
+                kept = scheduler.kept_for(actor)
+                rows[0]["reserved"] = vector(*kept[:2], kept, types)
         return {"resourceUsagesByPartition": rows}
 
     def _requests(self, app: AppRecord) -> list[dict[str, Any]]:
         """Return the rows of all asks; what is met has none (seen in 3.4.2 and 3.5.0)."""
         names = (node.id.rpartition(":")[0] or node.id for node in self._manager.nodes.values())
         host = next(names, "localhost")
-        asks = {ask.priority: ((ask.memory_mib, ask.vcores), ask.count) for ask in app.actor.asks}
+        types = self._manager.actor.scheduler.types
+        asks = {
+            ask.priority: (vector(ask.memory_mib, ask.vcores, ask.others, types), ask.count)
+            for ask in app.actor.asks
+        }
         return [
             line
-            for priority, (size, count) in sorted(asks.items())
-            for line in _rows(priority, size, count, host, app.actor.label)
+            for priority in sorted(asks)
+            for line in _rows(priority, *asks[priority], host, app.actor.label)
         ]
 
     # --- attempts and containers --------------------------------------------------------------
@@ -286,6 +304,7 @@ class Rows:
     def _container(self, container: ContainerRecord, app: AppRecord) -> dict[str, Any]:
         actor, node = container.actor, container.node
         started = self._wall(actor.granted_at_ms)
+        types = self._manager.actor.scheduler.types
         return {
             "containerId": container.id,
             "allocatedMB": actor.memory_mib,
@@ -302,12 +321,23 @@ class Rows:
             "nodeId": node.id,
             "allocatedResources": self._dialect.numbers(
                 {"memory-mb": actor.memory_mib, "vcores": actor.vcores}
+                | dict(zip_longest(types, actor.others[2:], fillvalue=0))
             ),
             "exposedPorts": "",
         }
 
 
-def _by_partition(app: AppRecord, labels: set[str], pending: dict[str, Any]) -> list[dict[str, Any]]:
+def _others(containers: Iterable[Container]) -> Resources:
+    """Return what containers hold of the scheduler's other resource types."""
+    found = NOTHING
+    for each in containers:
+        found = plus(found, each.others)
+    return found
+
+
+def _by_partition(
+    app: AppRecord, labels: set[str], pending: dict[str, Any], types: Sequence[str]
+) -> list[dict[str, Any]]:
     """Return what an application holds and requests in each partition; its master is in its own."""
     rows = []
     for label in ("", *sorted(labels)):
@@ -317,11 +347,13 @@ def _by_partition(app: AppRecord, labels: set[str], pending: dict[str, Any]) -> 
         more = {"pending": pending} if own else {}
         if own and app.attempts:
             more["amUsed"] = vector(*app.submission.am_size)
-        rows.append(usage(memory_mib, vcores, **more)[0] | {"partitionName": label})
+        row = usage(memory_mib, vcores, **more)[0] | {"partitionName": label}
+        row["used"] = vector(memory_mib, vcores, _others(held), types)
+        rows.append(row)
     return rows
 
 
-def _rows(priority: int, size: tuple[int, int], count: int, host: str, label: str) -> list[dict[str, Any]]:
+def _rows(priority: int, size: dict[str, Any], count: int, host: str, label: str) -> list[dict[str, Any]]:
     """Return an ask's rows; only the one for ``*`` counts, the others repeat it."""
     places = ["*", RACK, host] if priority in LOCAL_PRIORITIES else ["*"]
     return [
@@ -329,7 +361,7 @@ def _rows(priority: int, size: tuple[int, int], count: int, host: str, label: st
             "priority": priority,
             "allocationRequestId": -1,
             "resourceName": place,
-            "capability": vector(*size),
+            "capability": size,
             "numContainers": count,
             "relaxLocality": True,
             "nodeLabelExpression": label,

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any
 
-from emulator.cluster.entities import NodeReservation
+from emulator.cluster.entities import Ask, NodeReservation
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import NodeRecord
 from emulator.live.rest.dialect import CONSTANT_FIELDS, Dialect
+from yarnctl.units import NOTHING, Resources, minus, plus, times
 
 NODE_STATES = (
     "NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONED", "LOST", "REBOOTED", "DECOMMISSIONING", "SHUTDOWN",
 )  # fmt: skip
 
 
-def vector(memory_mib: int, vcores: int) -> dict[str, Any]:
-    """Return a ResourceInfo."""
+def vector(
+    memory_mib: int, vcores: int, others: Resources = NOTHING, types: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return a ResourceInfo; ``others``: a vector of which what comes after vcores counts, in ``types``."""
+    more = zip_longest(types, others[2 : 2 + len(types)], fillvalue=0)
     informations = [
         {
             "attributes": {},
@@ -29,13 +34,25 @@ def vector(memory_mib: int, vcores: int) -> dict[str, Any]:
             "units": units,
             "value": value,
         }
-        for name, units, value in (("memory-mb", "Mi", memory_mib), ("vcores", "", vcores))
+        for name, units, value in (
+            ("memory-mb", "Mi", memory_mib),
+            ("vcores", "", vcores),
+            *((name, "", value) for name, value in more),
+        )
     ]
     return {
         "memory": memory_mib,
         "vCores": vcores,
         "resourceInformations": {"resourceInformation": informations},
     }
+
+
+def others_of(asks: Iterable[Ask]) -> Resources:
+    """Return what requests want of the scheduler's other resource types."""
+    found = NOTHING
+    for ask in asks:
+        found = plus(found, times(ask.others, ask.count))
+    return found
 
 
 def info(manager: LiveResourceManager, dialect: Dialect) -> dict[str, Any]:
@@ -133,6 +150,10 @@ def node_row(
     used_mib = 0 if lost else actor.total_mib - actor.free_mib
     used_vcores = 0 if lost else actor.total_vcores - actor.free_vcores
     free_mib, free_vcores = (0, 0) if lost else (actor.free_mib, actor.free_vcores)
+    free_others = NOTHING if lost else actor.free_others
+    used_others = NOTHING if lost else minus(actor.others, actor.free_others)
+    total_others = NOTHING if lost else actor.others
+    types = manager.actor.scheduler.types
     memory_percent = round(100 * used_mib / actor.total_mib, 2) if actor.total_mib else 0.0
     return CONSTANT_FIELDS["nodeInfo"] | {
         "rack": node.rack,
@@ -157,9 +178,9 @@ def node_row(
             "aggregatedContainersVirtualMemoryMB": used_mib,
             "containersCPUUsage": 0.0,
         },
-        "usedResource": vector(used_mib, used_vcores),
-        "availableResource": vector(free_mib, free_vcores),
-        "totalResource": vector(used_mib + free_mib, used_vcores + free_vcores),
+        "usedResource": vector(used_mib, used_vcores, used_others, types),
+        "availableResource": vector(free_mib, free_vcores, free_others, types),
+        "totalResource": vector(used_mib + free_mib, used_vcores + free_vcores, total_others, types),
     }
 
 

@@ -7,13 +7,14 @@ Source: docs/facts/hadoop.md, section 5 (observed on 3.4.2): root shows capaciti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emulator.cluster.entities import LeafQueue, ParentConfig, TreeLeafConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.queues.tree_queue import TreeQueue
-from emulator.live.rest.cluster_info import vector
+from emulator.live.rest.cluster_info import others_of, vector
 from emulator.live.rest.dialect import CONSTANT_FIELDS
 from yarnctl.units import NOTHING, Resources, plus
 
@@ -34,7 +35,7 @@ SUMS = ("numApplications", "allocatedContainers", "reservedContainers", "pending
 def root_fields(scheduler: TreeScheduler, total: Resources, leaf_rows: Mapping[str, Row]) -> Row:
     """Return what root shows of the tree; ``leaf_rows``: each leaf's own row, by path."""
     root = scheduler.root
-    row = _fields(root, total)
+    row = _fields(scheduler, root, total)
     return {
         "usedCapacity": row["absoluteUsedCapacity"],
         "orderingPolicyInfo": _order(root),
@@ -54,11 +55,11 @@ def _rows(
     rows = []
     for queue in parent_queue.below:
         if queue.leaf is not None:
-            row = _leaf(queue, total, leaf_rows[queue.path])
+            row = _leaf(scheduler, queue, total, leaf_rows[queue.path])
             rows.append(_with_partitions(scheduler, queue, row))
             continue
         below = _rows(scheduler, queue, total, leaf_rows)
-        rows.append(_with_partitions(scheduler, queue, _parent(queue, total, below)))
+        rows.append(_with_partitions(scheduler, queue, _parent(scheduler, queue, total, below)))
     return rows
 
 
@@ -68,7 +69,8 @@ def _with_partitions(scheduler: TreeScheduler, queue: TreeQueue, row: Row) -> Ro
         own = scheduler.trees[label][queue.name]
         if not (own.may_request(label) or own.used_mib or own.used_vcores):
             continue
-        (shares,) = _fields(own, scheduler.totals[label])["capacities"]["queueCapacitiesByPartition"]
+        capacities = _fields(scheduler, own, scheduler.totals[label])["capacities"]
+        (shares,) = capacities["queueCapacitiesByPartition"]
         row["capacities"]["queueCapacitiesByPartition"].append(shares | {"partitionName": label})
         if queue.above is not None:
             row["resources"]["resourceUsagesByPartition"].append(_usage(scheduler, own))
@@ -83,12 +85,13 @@ def _usage(scheduler: TreeScheduler, queue: TreeQueue) -> Row:
             if app.label == queue.label:
                 for ask in app.asks:
                     pending = plus(pending, Resources(ask.count * ask.memory_mib, ask.count * ask.vcores))
+                pending = plus(pending, others_of(app.asks))
                 reserved = plus(reserved, scheduler.kept_for(app))
     nothing = vector(0, 0)
     return {"partitionName": queue.label} | dict.fromkeys(USES, nothing) | {
-        "used": vector(queue.used_mib, queue.used_vcores),
-        "reserved": vector(*reserved),
-        "pending": vector(*pending),
+        "used": vector(queue.used_mib, queue.used_vcores, queue.used_others, scheduler.types),
+        "reserved": vector(*reserved[:2], reserved, scheduler.types),
+        "pending": vector(*pending[:2], pending, scheduler.types),
     }  # fmt: skip
 
 
@@ -98,19 +101,23 @@ def _leaves(queue: TreeQueue) -> list[LeafQueue]:
     return [leaf for child in queue.below for leaf in _leaves(child)]
 
 
-def _leaf(queue: TreeQueue, total: Resources, own_row: Row) -> Row:
-    row = own_row | _fields(queue, total)
-    row["resources"]["resourceUsagesByPartition"][0]["used"] = row["resourcesUsed"]
+def _leaf(scheduler: TreeScheduler, queue: TreeQueue, total: Resources, own_row: Row) -> Row:
+    row = own_row | _fields(scheduler, queue, total)
+    uses = row["resources"]["resourceUsagesByPartition"][0]
+    uses["used"] = row["resourcesUsed"]
+    if scheduler.types:
+        uses["reserved"] = _usage(scheduler, queue)["reserved"]
     row["orderingPolicyInfo"] = "fair" if queue.fair else "fifo"
     return row | _draining(row)
 
 
-def _parent(queue: TreeQueue, total: Resources, below: list[Row]) -> Row:
+def _parent(scheduler: TreeScheduler, queue: TreeQueue, total: Resources, below: list[Row]) -> Row:
     constant = CONSTANT_FIELDS["schedulerLeaf"]
     sums = {
-        kind: _sum([row["resources"]["resourceUsagesByPartition"][0][kind] for row in below]) for kind in USES
+        kind: _sum([row["resources"]["resourceUsagesByPartition"][0][kind] for row in below], scheduler.types)
+        for kind in USES
     }
-    row = {key: constant[key] for key in PARENT} | _fields(queue, total)
+    row = {key: constant[key] for key in PARENT} | _fields(scheduler, queue, total)
     row |= {key: sum(each[key] for each in below) for key in SUMS}
     return row | _draining(row) | {
         "queueType": "parent",
@@ -134,8 +141,13 @@ def _draining(row: Row) -> Row:
     return {"state": "DRAINING"} if row["state"] == "STOPPED" and row["numApplications"] else {}
 
 
-def _sum(vectors: list[Row]) -> Row:
-    return vector(sum(each["memory"] for each in vectors), sum(each["vCores"] for each in vectors))
+def _sum(vectors: list[Row], types: Sequence[str]) -> Row:
+    counts: Counter[str] = Counter()
+    for each in vectors:
+        for row in each["resourceInformations"]["resourceInformation"]:
+            counts[row["name"]] += row["value"]
+    others = Resources(0, 0, *(counts[name] for name in types))
+    return vector(counts["memory-mb"], counts["vcores"], others, types)
 
 
 def _order(queue: TreeQueue) -> str:
@@ -143,15 +155,17 @@ def _order(queue: TreeQueue) -> str:
     return queue.config.order
 
 
-def _fields(queue: TreeQueue, total: Resources) -> Row:
+def _fields(scheduler: TreeScheduler, queue: TreeQueue, total: Resources) -> Row:
     """Return the fields that parents and leaves share."""
     config, above = queue.config, queue.above
     outer_share, outer_most = (1.0, 1.0) if above is None else above.shares()
     share, share_most = queue.shares()
     capacity = _percent(share, outer_share)
     most = _percent(share_most, outer_most)
-    used = vector(queue.used_mib, queue.used_vcores)
-    guaranteed, maximum = vector(*queue.guaranteed), vector(*queue.maximum)
+    types = scheduler.types
+    used = vector(queue.used_mib, queue.used_vcores, queue.used_others, types)
+    guaranteed = vector(*queue.guaranteed, queue.guaranteed_others, types)
+    maximum = vector(*queue.maximum, queue.maximum_others, types)
     of_total = max(
         (
             part / whole

@@ -134,12 +134,16 @@ class MasterRegistered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AskChange(msgspec.Struct, frozen=True):
-    """``count`` more (negative: fewer) containers of one size wanted at one priority, anywhere."""
+    """``count`` more (negative: fewer) containers of one size wanted at one priority, anywhere.
+
+    ``others``: what each wants beside memory and vcores, by the name of the resource type.
+    """
 
     priority: int
     memory_mib: int
     vcores: int
     count: int
+    others: dict[str, int] = {}
 
 
 class Allocate(msgspec.Struct, frozen=True, kw_only=True):

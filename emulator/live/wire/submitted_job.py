@@ -6,6 +6,9 @@ read it. A job names no folder of the cluster's own (staging, shuffle): what sta
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from typing import Literal
 from urllib.parse import quote_plus
 
 import msgspec
@@ -94,10 +97,33 @@ NUMBERS = (
 """Settings that must be numbers."""
 
 
+RESOURCE = re.compile(r"(mapreduce\.(?:map|reduce)|yarn\.app\.mapreduce\.am)\.resource\.(.+)")
+"""A setting that requests a resource type for each map, reduce, or for the master."""
+
+
+def others_wanted(settings: Mapping[str, str], kind: Literal["map", "reduce"]) -> dict[str, int]:
+    """Return what each map or reduce of a job wants beside memory and vcores, by resource type."""
+    found = ((RESOURCE.fullmatch(key), text) for key, text in settings.items())
+    return {each[2]: int(text) for each, text in found if each is not None and each[1] == f"mapreduce.{kind}"}
+
+
+def _check_resources(settings: Mapping[str, str]) -> None:
+    for key, text in settings.items():
+        wanted = RESOURCE.fullmatch(key)
+        if wanted is None or key == "yarn.app.mapreduce.am.resource.mb":
+            continue
+        if wanted[1].endswith("am") or wanted[2] in ("memory", "memory-mb", "mb", "vcores"):
+            remedy = "set it for maps and reduces; use mapreduce.map.memory.mb for memory"
+            raise BadInput(f"-D {key}", "is not modelled by the emulator", remedy)
+        if not (text.isascii() and text.isdigit() and 0 < len(text) < 10):
+            raise BadInput(f"-D {key}={text[:60]}", "is not a whole number", "use a number without a unit")
+
+
 def check(job: SubmittedJob) -> None:
     """Refuse a job that no master could run."""
     for name in NUMBERS:
         number_setting(job.settings, name, 0)
+    _check_resources(job.settings)
     if isinstance(job, ModelledJob):
         work = job.job
         if len(work.reduce_ms) != len(work.reduce_keys) or any(keys < 1 for keys in work.reduce_keys):
