@@ -38,6 +38,11 @@ SETTINGS = {
     "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms": SPAN_MS,
     "yarn.nm.liveness-monitor.expiry-interval-ms": SPAN_MS,
     "yarn.am.liveness-monitor.expiry-interval-ms": SPAN_MS,
+    # nothing calls by RPC
+    "yarn.resourcemanager.client.thread-count": "1",
+    "yarn.resourcemanager.scheduler.client.thread-count": "1",
+    "yarn.resourcemanager.resource-tracker.client.thread-count": "1",
+    "yarn.resourcemanager.admin.client.thread-count": "1",
     # each user's groups would be asked of the system
     "hadoop.user.group.static.mapping.overrides": "ann=ann;ben=ben;cid=cid;dr.who=",
 }

@@ -17,9 +17,6 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateRequest;
@@ -42,10 +39,7 @@ import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
 import org.apache.hadoop.yarn.api.records.ResourceUtilization;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
-import org.apache.hadoop.yarn.event.AbstractEvent;
-import org.apache.hadoop.yarn.event.AsyncDispatcher;
 import org.apache.hadoop.yarn.event.Dispatcher;
-import org.apache.hadoop.yarn.event.Event;
 import org.apache.hadoop.yarn.event.EventHandler;
 import org.apache.hadoop.yarn.security.AMRMTokenIdentifier;
 import org.apache.hadoop.yarn.server.api.protocolrecords.NodeHeartbeatRequest;
@@ -84,29 +78,13 @@ public final class SchedulerRig {
   private static final long PATIENCE_MS = 30_000;
   private static final ResourceUtilization IDLE = ResourceUtilization.newInstance(0, 0, 0f);
 
-  private enum Mark { REACHED }
-
-  private static final class MarkEvent extends AbstractEvent<Mark> {
-    private final CountDownLatch latch = new CountDownLatch(1);
-
-    private MarkEvent() {
-      super(Mark.REACHED);
-    }
-  }
-
-  /** The daemon's class; it handles scheduler events in the dispatcher's own thread, so one queue is all. */
+  /** The daemon's class; it handles scheduler events with all others, so one queue is all. */
   private static final class SteppedManager extends ResourceManager {
-    private final LinkedBlockingQueue<Event> events = new LinkedBlockingQueue<>();
-    private AsyncDispatcher dispatcher;
-    private volatile boolean idle;
+    private QueuedDispatcher dispatcher;
 
     @Override
     protected Dispatcher createDispatcher() {
-      dispatcher = new AsyncDispatcher(events);
-      dispatcher.register(Mark.class, (EventHandler<MarkEvent>) event -> {
-        idle = events.isEmpty();
-        event.latch.countDown();
-      });
+      dispatcher = new QueuedDispatcher();
       return dispatcher;
     }
 
@@ -115,15 +93,9 @@ public final class SchedulerRig {
       return event -> scheduler.handle(event);
     }
 
-    /** Wait until the dispatcher's thread has handled everything, what that caused included. */
-    private void settle() throws InterruptedException {
-      do {
-        MarkEvent mark = new MarkEvent();
-        dispatcher.getEventHandler().handle(mark);
-        if (!mark.latch.await(PATIENCE_MS, TimeUnit.MILLISECONDS)) {
-          throw new IllegalStateException("the ResourceManager's events were not handled in 30 s");
-        }
-      } while (!idle);
+    /** Handle all events, what that causes included. */
+    private void settle() {
+      dispatcher.drain();
     }
   }
 
@@ -146,6 +118,7 @@ public final class SchedulerRig {
 
   public static void main(String[] arguments) throws Exception {
     PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+    OnePair.install();
     System.setOut(System.err);  // whatever else prints must not break a line of JSON
     SchedulerRig rig = new SchedulerRig();
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
