@@ -54,15 +54,16 @@ class RigFailed(Exception):
 
 
 class SchedulerRig:
-    """The program; use it as a context. ``start`` begins a new ResourceManager."""
+    """The program; use it as a context. ``start`` begins a new ResourceManager of ``version``."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = VERSION) -> None:
+        self.version = version
         self.url = ""
         self._folder = tempfile.TemporaryDirectory()
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        folder, libraries = Path(self._folder.name), jars(VERSION)
+        folder, libraries = Path(self._folder.name), jars(self.version)
         words = [javac(), "--release", "17", "-nowarn", "-d", str(folder), "-cp", f"{libraries}/*"]
         done = subprocess.run([*words, *map(str, JAVA.glob("*.java"))], capture_output=True, text=True)
         if done.returncode:

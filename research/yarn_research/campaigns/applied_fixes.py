@@ -118,8 +118,12 @@ class ConfiguredRig(SchedulerRig):
             [*java, "-cp", f"{folder}/client:{folder}:{jars(VERSION)}/*", CLIENTS[name], *words],
             env={**os.environ, "HADOOP_USER_NAME": ADMIN}, capture_output=True, text=True, timeout=600,
         )  # fmt: skip
-        said = (done.stdout + done.stderr).strip()
-        return said[-1500:] or f"status {done.returncode}" if done.returncode else ""
+        said = "; ".join(
+            line.strip()[:400]
+            for line in (done.stdout + done.stderr).splitlines()
+            if not line.startswith("\tat") and line.strip()
+        )
+        return said[:1500] or f"status {done.returncode}" if done.returncode else ""
 
     def put(self, keys: Mapping[str, str], paths: Sequence[str]) -> str:
         """Send keys in one PUT to scheduler-conf as the administrator; return the fault ("")."""

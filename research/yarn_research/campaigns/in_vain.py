@@ -2,7 +2,8 @@
 
 ``python -m yarn_research.campaigns.in_vain --output in-vain.json --seeds 4001-4300`` plays one random state
 (``in_vain_states``) for each seed on a real ResourceManager 3.4.2 (``tests.hadoop.scheduler_rig``), and
-resumes a file. The same for the emulator's: ``python -m tests.soak in-vain``.
+resumes a file. The same for the emulator's: ``python -m tests.soak in-vain``. ``--hadoop 3.3.5`` plays the
+states on another version.
 
 Rule, written before the first counted run:
 
@@ -40,6 +41,7 @@ from typing import Any
 import click
 import msgspec
 
+from tests.hadoop.artifacts import VERSIONS
 from tests.hadoop.scheduler_rig import VERSION, SchedulerRig
 from yarn_research.campaigns.in_vain_states import EXECUTOR, WaitingTree, number_of
 from yarn_research.campaigns.kept_file import gone_on, keep
@@ -345,11 +347,12 @@ def judged(states: Iterable[dict[str, Any]]) -> dict[str, Any]:
 @click.command()
 @click.option("--output", type=click.Path(path_type=Path), required=True, help="File of results.")
 @click.option("--seeds", default="4001-4300", help="First and last seed.")
-def main(output: Path, seeds: str) -> None:
+@click.option("--hadoop", type=click.Choice(VERSIONS), default=VERSION, help="Version of Hadoop.")
+def main(output: Path, seeds: str, hadoop: str) -> None:
     """Carry yarnctl's orders out on a real ResourceManager in random states."""
     first, last = (int(each) for each in seeds.split("-"))
-    held = gone_on(output, VainOrders(head=head(KIND, hadoop=VERSION)))
-    with SchedulerRig() as rig:
+    held = gone_on(output, VainOrders(head=head(KIND, hadoop=hadoop)))
+    with SchedulerRig(hadoop) as rig:
         for seed in range(first, last + 1):
             if str(seed) not in held.states:
                 held.states[str(seed)] = play(rig, seed)

@@ -19,6 +19,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
 import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.hadoop.util.VersionInfo;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateRequest;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateResponse;
 import org.apache.hadoop.yarn.api.protocolrecords.GetNewApplicationRequest;
@@ -59,10 +60,11 @@ import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttemptS
 import org.apache.hadoop.yarn.server.resourcemanager.rmcontainer.RMContainer;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.QueueMetrics;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
-import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.AbstractLeafQueue;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CSQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.common.fica.FiCaSchedulerApp;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.event.SchedulerEvent;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.policy.OrderingPolicy;
 import org.apache.hadoop.yarn.server.utils.BuilderUtils;
 import org.apache.hadoop.yarn.util.resource.ResourceUtils;
 
@@ -185,7 +187,7 @@ public final class SchedulerRig {
     RegisterNodeManagerResponse response =
         manager.getResourceTrackerService().registerNodeManager(
             RegisterNodeManagerRequest.newInstance(
-                node.id, 8042, size(command), "3.4.2", new ArrayList<>(), new ArrayList<>(), null, null, null,
+                node.id, 8042, size(command), VersionInfo.getVersion(), new ArrayList<>(), new ArrayList<>(), null, null, null,
                 status(node)));
     node.containerKey = response.getContainerTokenMasterKey();
     node.tokenKey = response.getNMTokenMasterKey();
@@ -316,12 +318,14 @@ public final class SchedulerRig {
     }
   }
 
-  private boolean isActive(String application) {
+  private boolean isActive(String application) throws Exception {
     FiCaSchedulerApp found =
         ((CapacityScheduler) manager.getResourceScheduler())
             .getApplicationAttempt(masters.get(application).attempt);
-    return ((AbstractLeafQueue) found.getQueue())
-        .getOrderingPolicy().getSchedulableEntities().contains(found);
+    CSQueue leaf = (CSQueue) found.getQueue();
+    OrderingPolicy<?> policy =
+        (OrderingPolicy<?>) leaf.getClass().getMethod("getOrderingPolicy").invoke(leaf);  // 3.3: another class
+    return policy.getSchedulableEntities().contains(found);
   }
 
   /** One heartbeat of a node, or of each in turn; then every master takes what it was given. */
@@ -380,7 +384,7 @@ public final class SchedulerRig {
             .put("leaf", queue.getChildren().isEmpty())
             .put("priority", (int) hidden(queue, "relativePriority"))
             .put("untouchable", (boolean) hidden(queue, "preemptionDisabled"))
-            .put("ratio", queue.getAbsCapacity());
+            .put("ratio", (float) hidden(queue, "absCapacity"));
         vector(row, "guaranteed", queue.getGuaranteed());
         vector(row, "maximum", queue.getMax());
         vector(row, "used", queue.getUsed());
