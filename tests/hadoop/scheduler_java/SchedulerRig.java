@@ -187,8 +187,8 @@ public final class SchedulerRig {
     RegisterNodeManagerResponse response =
         manager.getResourceTrackerService().registerNodeManager(
             RegisterNodeManagerRequest.newInstance(
-                node.id, 8042, size(command), VersionInfo.getVersion(), new ArrayList<>(), new ArrayList<>(), null, null, null,
-                status(node)));
+                node.id, 8042, size(command), VersionInfo.getVersion(), new ArrayList<>(), new ArrayList<>(),
+                null, null, null, status(node)));
     node.containerKey = response.getContainerTokenMasterKey();
     node.tokenKey = response.getNMTokenMasterKey();
     nodes.put(node.id.toString(), node);
@@ -323,8 +323,9 @@ public final class SchedulerRig {
         ((CapacityScheduler) manager.getResourceScheduler())
             .getApplicationAttempt(masters.get(application).attempt);
     CSQueue leaf = (CSQueue) found.getQueue();
+    // The class of leaf queues has another name in 3.3
     OrderingPolicy<?> policy =
-        (OrderingPolicy<?>) leaf.getClass().getMethod("getOrderingPolicy").invoke(leaf);  // 3.3: another class
+        (OrderingPolicy<?>) leaf.getClass().getMethod("getOrderingPolicy").invoke(leaf);
     return policy.getSchedulableEntities().contains(found);
   }
 
