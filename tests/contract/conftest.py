@@ -50,7 +50,9 @@ EMULATED: dict[str, tuple[Start, str]] = {
     "live-3.5": (_live, "3.5"),
     "separate-3.4": (_separate, "3.4"),
 }
-REAL: dict[str, tuple[Start, str]] = {"hadoop-3.4": (_hadoop, "3.4.2"), "hadoop-3.5": (_hadoop, "3.5.0")}
+REAL: dict[str, tuple[Start, str]] = {
+    "hadoop-3.3": (_hadoop, "3.3.5"), "hadoop-3.4": (_hadoop, "3.4.2"), "hadoop-3.5": (_hadoop, "3.5.0"),
+}  # fmt: skip
 """Name -> what starts it, and which version."""
 
 

@@ -31,6 +31,7 @@ OVERRIDES: dict[str, dict[str, str]] = {
     }
 }
 
+SERIES: dict[str, Literal["3.3", "3.4", "3.5"]] = {"3.3.5": "3.3", "3.4.2": "3.4", "3.5.0": "3.5"}
 INPUT = "/contract-input"
 SUBMITTED = re.compile(r"Submitted application (application_\d+_\d+)")
 
@@ -47,7 +48,7 @@ class HadoopHost(OverHttp):
 
     def __init__(self, folder: Path, hadoop: str) -> None:
         self.name = f"hadoop-{hadoop}"
-        self.version: Literal["3.4", "3.5"] = "3.5" if hadoop.startswith("3.5") else "3.4"
+        self.version = SERIES[hadoop]
         self.superuser = getpass.getuser()
         shape = Shape(hadoop, nodes=NODES, node_memory_mib=4 * self.slot_mib, overrides=OVERRIDES)
         self._cluster = Hadoop(shape, folder)

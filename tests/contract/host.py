@@ -64,7 +64,7 @@ class Host(Protocol):
     """
 
     name: str
-    version: Literal["3.4", "3.5"]
+    version: Literal["3.3", "3.4", "3.5"]
     rm: str
     hdfs: str
     history: str

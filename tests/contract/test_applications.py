@@ -242,9 +242,9 @@ def test_containers_have_the_form_of_their_version(waiting: str, cluster: Cluste
     name = waiting.replace("application_", "appattempt_", 1) + "_000001"
     told = cluster.ask("GET", f"apps/{waiting}/appattempts/{name}/containers").json()
     for one in rows(told, "containers", "container"):
-        assert isinstance(one["allocatedMB"], str if cluster.host.version == "3.4" else str | int)
-        assert isinstance(one["priority"], str if cluster.host.version == "3.4" else str | int)
-    if cluster.host.version == "3.4":
+        assert isinstance(one["allocatedMB"], str if cluster.host.version != "3.5" else str | int)
+        assert isinstance(one["priority"], str if cluster.host.version != "3.5" else str | int)
+    if cluster.host.version != "3.5":
         assert "containers" not in told
 
 

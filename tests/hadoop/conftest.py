@@ -1,12 +1,13 @@
 """One real Hadoop for all scenarios: started when the first asks for it, with yarnctl's folders made.
 
 Law: what a failure means to a cluster is set short (a node that is silent is lost after 20 s), nothing else
-is other than ``make hadoop-up`` has it. Where Hadoop cannot be had the tests are skipped with the reason, or
-fail where it is asked for.
+is other than ``make hadoop-up`` has it. ``YARNCTL_HADOOP`` names another version of Hadoop. Where Hadoop
+cannot be had the tests are skipped with the reason, or fail where it is asked for.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -17,7 +18,7 @@ from tests.hadoop.configuration import Shape
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.needing import need_hadoop
 
-VERSION = "3.4.2"
+VERSION = os.environ.get("YARNCTL_HADOOP", "3.4.2")
 SHAPE = Shape(
     VERSION,
     nodes=3,

@@ -38,6 +38,11 @@ SETTINGS = {
     "yarn.resourcemanager.rm.container-allocation.expiry-interval-ms": SPAN_MS,
     "yarn.nm.liveness-monitor.expiry-interval-ms": SPAN_MS,
     "yarn.am.liveness-monitor.expiry-interval-ms": SPAN_MS,
+    # nothing calls by RPC
+    "yarn.resourcemanager.client.thread-count": "1",
+    "yarn.resourcemanager.scheduler.client.thread-count": "1",
+    "yarn.resourcemanager.resource-tracker.client.thread-count": "1",
+    "yarn.resourcemanager.admin.client.thread-count": "1",
     # each user's groups would be asked of the system
     "hadoop.user.group.static.mapping.overrides": "ann=ann;ben=ben;cid=cid;dr.who=",
 }
@@ -49,16 +54,19 @@ class RigFailed(Exception):
 
 
 class SchedulerRig:
-    """The program; use it as a context. ``start`` begins a new ResourceManager."""
+    """The program; use it as a context. ``start`` begins a new ResourceManager of ``version``."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str = VERSION) -> None:
+        self.version = version
         self.url = ""
         self._folder = tempfile.TemporaryDirectory()
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        folder, libraries = Path(self._folder.name), jars(VERSION)
-        words = [javac(), "--release", "17", "-nowarn", "-d", str(folder), "-cp", f"{libraries}/*"]
+        folder, libraries = Path(self._folder.name), jars(self.version)
+        # Short work: no second compiler, and no annotation processors of the jars
+        words = [javac(), "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "--release", "17"]
+        words += ["-nowarn", "-d", str(folder), "-cp", f"{libraries}/*"]
         done = subprocess.run([*words, *map(str, JAVA.glob("*.java"))], capture_output=True, text=True)
         if done.returncode:
             raise NotToBeHad(f"the program of scheduler_java does not compile: {done.stderr[-2000:]}")

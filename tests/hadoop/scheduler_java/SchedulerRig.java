@@ -17,11 +17,9 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
 import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.hadoop.util.VersionInfo;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateRequest;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateResponse;
 import org.apache.hadoop.yarn.api.protocolrecords.GetNewApplicationRequest;
@@ -42,10 +40,7 @@ import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
 import org.apache.hadoop.yarn.api.records.ResourceUtilization;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
-import org.apache.hadoop.yarn.event.AbstractEvent;
-import org.apache.hadoop.yarn.event.AsyncDispatcher;
 import org.apache.hadoop.yarn.event.Dispatcher;
-import org.apache.hadoop.yarn.event.Event;
 import org.apache.hadoop.yarn.event.EventHandler;
 import org.apache.hadoop.yarn.security.AMRMTokenIdentifier;
 import org.apache.hadoop.yarn.server.api.protocolrecords.NodeHeartbeatRequest;
@@ -65,10 +60,11 @@ import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttemptS
 import org.apache.hadoop.yarn.server.resourcemanager.rmcontainer.RMContainer;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.QueueMetrics;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
-import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.AbstractLeafQueue;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CSQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.common.fica.FiCaSchedulerApp;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.event.SchedulerEvent;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.policy.OrderingPolicy;
 import org.apache.hadoop.yarn.server.utils.BuilderUtils;
 import org.apache.hadoop.yarn.util.resource.ResourceUtils;
 
@@ -84,29 +80,13 @@ public final class SchedulerRig {
   private static final long PATIENCE_MS = 30_000;
   private static final ResourceUtilization IDLE = ResourceUtilization.newInstance(0, 0, 0f);
 
-  private enum Mark { REACHED }
-
-  private static final class MarkEvent extends AbstractEvent<Mark> {
-    private final CountDownLatch latch = new CountDownLatch(1);
-
-    private MarkEvent() {
-      super(Mark.REACHED);
-    }
-  }
-
-  /** The daemon's class; it handles scheduler events in the dispatcher's own thread, so one queue is all. */
+  /** The daemon's class; it handles scheduler events with all others, so one queue is all. */
   private static final class SteppedManager extends ResourceManager {
-    private final LinkedBlockingQueue<Event> events = new LinkedBlockingQueue<>();
-    private AsyncDispatcher dispatcher;
-    private volatile boolean idle;
+    private QueuedDispatcher dispatcher;
 
     @Override
     protected Dispatcher createDispatcher() {
-      dispatcher = new AsyncDispatcher(events);
-      dispatcher.register(Mark.class, (EventHandler<MarkEvent>) event -> {
-        idle = events.isEmpty();
-        event.latch.countDown();
-      });
+      dispatcher = new QueuedDispatcher();
       return dispatcher;
     }
 
@@ -115,15 +95,9 @@ public final class SchedulerRig {
       return event -> scheduler.handle(event);
     }
 
-    /** Wait until the dispatcher's thread has handled everything, what that caused included. */
-    private void settle() throws InterruptedException {
-      do {
-        MarkEvent mark = new MarkEvent();
-        dispatcher.getEventHandler().handle(mark);
-        if (!mark.latch.await(PATIENCE_MS, TimeUnit.MILLISECONDS)) {
-          throw new IllegalStateException("the ResourceManager's events were not handled in 30 s");
-        }
-      } while (!idle);
+    /** Handle all events, what that causes included. */
+    private void settle() {
+      dispatcher.drain();
     }
   }
 
@@ -146,6 +120,7 @@ public final class SchedulerRig {
 
   public static void main(String[] arguments) throws Exception {
     PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+    OnePair.install();
     System.setOut(System.err);  // whatever else prints must not break a line of JSON
     SchedulerRig rig = new SchedulerRig();
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -212,8 +187,8 @@ public final class SchedulerRig {
     RegisterNodeManagerResponse response =
         manager.getResourceTrackerService().registerNodeManager(
             RegisterNodeManagerRequest.newInstance(
-                node.id, 8042, size(command), "3.4.2", new ArrayList<>(), new ArrayList<>(), null, null, null,
-                status(node)));
+                node.id, 8042, size(command), VersionInfo.getVersion(), new ArrayList<>(), new ArrayList<>(),
+                null, null, null, status(node)));
     node.containerKey = response.getContainerTokenMasterKey();
     node.tokenKey = response.getNMTokenMasterKey();
     nodes.put(node.id.toString(), node);
@@ -343,12 +318,15 @@ public final class SchedulerRig {
     }
   }
 
-  private boolean isActive(String application) {
+  private boolean isActive(String application) throws Exception {
     FiCaSchedulerApp found =
         ((CapacityScheduler) manager.getResourceScheduler())
             .getApplicationAttempt(masters.get(application).attempt);
-    return ((AbstractLeafQueue) found.getQueue())
-        .getOrderingPolicy().getSchedulableEntities().contains(found);
+    CSQueue leaf = (CSQueue) found.getQueue();
+    // The class of leaf queues has another name in 3.3
+    OrderingPolicy<?> policy =
+        (OrderingPolicy<?>) leaf.getClass().getMethod("getOrderingPolicy").invoke(leaf);
+    return policy.getSchedulableEntities().contains(found);
   }
 
   /** One heartbeat of a node, or of each in turn; then every master takes what it was given. */
@@ -407,7 +385,7 @@ public final class SchedulerRig {
             .put("leaf", queue.getChildren().isEmpty())
             .put("priority", (int) hidden(queue, "relativePriority"))
             .put("untouchable", (boolean) hidden(queue, "preemptionDisabled"))
-            .put("ratio", queue.getAbsCapacity());
+            .put("ratio", (float) hidden(queue, "absCapacity"));
         vector(row, "guaranteed", queue.getGuaranteed());
         vector(row, "maximum", queue.getMax());
         vector(row, "used", queue.getUsed());

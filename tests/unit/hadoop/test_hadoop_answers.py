@@ -19,7 +19,7 @@ import pytest
 
 from tests.unit.hadoop.replaying import Replay, Reply
 from tests.unit.test_check import but
-from yarnctl.attach.check.next_steps import BY_FILE, BY_REST, next_steps
+from yarnctl.attach.check.next_steps import BY_FILE, BY_REST, STORE, next_steps
 from yarnctl.attach.check.preflight import set_keys, warn
 from yarnctl.attach.check.rules import check_results, judge
 from yarnctl.attach.check.unmodelled import unmodelled
@@ -329,6 +329,10 @@ def test_keys_of_the_whole_scheduler_have_their_own_option(keys: dict[str, str],
     none_shown = next_steps(but(root=facts.root, scheduler=None), [warn("seen", set_keys(facts, keys))])
     assert none_shown is not None
     assert none_shown.apply == BY_FILE
+    not_admin = but(root=facts.root, scheduler=None, configuration={STORE: "memory"})
+    stored = next_steps(not_admin, [warn("seen", set_keys(facts, keys))])
+    assert stored is not None
+    assert stored.apply == applied, "the keys of a store are not shown to an ordinary user"
 
 
 def test_a_stopped_queue_is_not_suggested() -> None:
