@@ -27,6 +27,7 @@ from yarn_research.bench.heartbeats import heartbeats_row
 from yarn_research.bench.http_tick import http_tick_row
 from yarn_research.bench.inverse_query import inverse_query
 from yarn_research.bench.live_size import live_size
+from yarn_research.bench.manifest import manifest_row, ten_orders_row
 from yarn_research.bench.market import market_curve
 from yarn_research.bench.requests_rate import requests_row
 from yarn_research.bench.row import Row
@@ -56,6 +57,8 @@ BENCHES: dict[str, Bench] = {
     ),
     "live-size": Bench(live_size, partial(live_size, count=200, seconds=2.0)),
     "runner-overhead": Bench(runner_overhead, partial(runner_overhead, mb=10, pairs=1)),
+    "manifest": Bench(manifest_row, partial(manifest_row, rounds=1)),
+    "ten-orders": Bench(ten_orders_row, partial(ten_orders_row, rounds=1)),
     "help": Bench(help_row, partial(help_row, runs=1)),
     "admission-simpy": Bench(admission_simpy, partial(admission_simpy, prefix=2_000, runs=1)),
     "market-curve": Bench(market_curve, partial(market_curve, promises=30, runs=1)),
