@@ -74,7 +74,7 @@ soak: $(VENV)/.dev ## run the long checks whole: 300 outputs, 1,000 fault campai
 	$(BIN)/python -m tests.soak queue-names --seed $(SEED)
 	$(BIN)/python -m tests.soak timeline --cases 100000 --seed $(SEED)
 	$(BIN)/python -m tests.soak waiting --steps 100000 --seed $(SEED)
-	$(BIN)/python -m tests.soak waiting-live
+	$(BIN)/python -m yarn_research.campaigns.waiting_live
 	$(BIN)/python -m tests.soak in-vain 10000 --seed $(SEED)
 	$(BIN)/python -m tests.property.tree_grants 1000
 	$(BIN)/python -m tests.soak.virtual_live

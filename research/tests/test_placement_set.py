@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hadoop.placement_frameworks import KINDS, Installed, commands
-from tests.hadoop.placement_set import (
+from yarn_research.campaigns.placed_applications import (
     FILES,
     PATTERN,
     SAMPLES,
@@ -19,6 +18,7 @@ from tests.hadoop.placement_set import (
     input_files,
     is_right,
 )
+from yarn_research.campaigns.placement_frameworks import KINDS, Installed, commands
 from yarn_research.campaigns.placement_hadoop import (
     CONTAINER_MIB,
     POOL_CONTAINERS,

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 from tests import http_client
 from tests.hadoop.artifacts import NotToBeHad, flink_jars, javac
 from tests.hadoop.configuration import Shape
+from tests.hadoop.flink_client import FLINK_SETTINGS, write_flink_client
 from tests.hadoop.hdfs import Hdfs
 from tests.hadoop.jobs import YARNCTL
 from tests.hadoop.launcher import Cluster
-from tests.hadoop.placement_frameworks import FLINK_SETTINGS, write_flink_client
 
 SHAPE = Shape(nodes=3, node_memory_mib=1536, container_mib=512, own_hosts=True)
 """Nine containers of half a GiB: a JobManager and eight workers fill them."""

@@ -16,8 +16,6 @@ from emulator.live.jobs.workload_replay import play
 from tests import http_client
 from tests.soak.virtual_live import job
 from tests.soak.virtual_live_sides import Case, program, told
-from tests.soak.waiting_live import lies_found, played, problems
-from tests.soak.waiting_scenarios import SCENARIOS
 
 SPEED = 2.0
 JOBS = (job("research", 0, [40] * 9, [4]), job("production", 24, [5], [3]))
@@ -91,14 +89,3 @@ def test_each_answer_of_the_api_has_one_true_reason(tmp_path: Path, may_lose: st
         item["waiting"] for item in items if item["waiting"] and item["waiting"]["kind"] == "rejected"
     ]
     assert all(each["reason"]["code"] for each in rejected)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["suspend", "no-runner", "too-large"])
-def test_reasons_are_true_by_the_emulators_state_and_lies_are_found(tmp_path: Path, name: str) -> None:
-    """All scenarios are played by ``python -m tests.soak waiting-live``."""
-    found = played(next(each for each in SCENARIOS if each.name == name), tmp_path / name)
-    assert problems(found) == []
-    told = {lie: counts for lie, counts in lies_found(found).items() if counts[0]}
-    assert told["paused"][1], told
-    assert sum(seen for _, seen in told.values()) > 0.8 * sum(count for count, _ in told.values()), told

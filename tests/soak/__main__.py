@@ -21,7 +21,6 @@ CAMPAIGNS = {
     "replay": "random histories of the controller, decided again without a difference",
     "timeline": "promises served in steps and by the plain computation, without a difference",
     "waiting": "why production waits, at each step of random clusters: one reason, and it is true",
-    "waiting-live": "the same on the live emulator, by its own state, in 37 scenarios",
 }
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.hadoop.needing import need_flink, need_hadoop, need_javac, need_spark
-from tests.hadoop.placement_frameworks import KINDS
-from tests.hadoop.placement_set import PlacedApplication
+from yarn_research.campaigns.placed_applications import PlacedApplication
 from yarn_research.campaigns.placement_bench import Placing, play, profile
+from yarn_research.campaigns.placement_frameworks import KINDS
 from yarn_research.campaigns.placement_hadoop import POOL_CONTAINERS, hadoop_pools, pools_toml
 from yarn_research.campaigns.placement_terms import Terms, arrivals
 from yarnctl.cli.runs import kept_runs

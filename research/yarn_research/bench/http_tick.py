@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 import requests
 
-from tests.unit.hadoop.measure_decode import PlainApplication, make_apps, read_plainly
+from yarn_research.bench.decode import PlainApplication, make_apps, read_plainly
 from yarn_research.bench.row import Row, spread, without_gc
 from yarn_research.bench.tick import RULES
 from yarnctl.attach.connection.connection import Attachment

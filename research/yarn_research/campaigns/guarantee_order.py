@@ -35,9 +35,9 @@ from typing import Any
 import click
 import msgspec
 
-from tests.hadoop.scheduler_rig import SPAN_MS, VERSION, SchedulerRig
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head
+from yarn_research.campaigns.scheduler_rig import SPAN_MS, VERSION, SchedulerRig
 from yarn_research.campaigns.tree_order import interval
 from yarn_research.campaigns.tree_order_states import PREFIX, RealTree, TreeDraw
 from yarnctl.attach.connection.connection import Attachment

@@ -261,7 +261,7 @@ def _live(folder: Path, slice_only: bool, keep: Path | None) -> Iterator[Placing
 
 @contextmanager
 def _hadoop(folder: Path, slice_only: bool, keep: Path | None) -> Iterator[Placing]:
-    from tests.hadoop.placement_set import NAMES, SIZES, applications
+    from yarn_research.campaigns.placed_applications import NAMES, SIZES, applications
     from yarn_research.campaigns.placement_hadoop import hadoop_pools, pools_toml
 
     names, sizes = (NAMES[:SLICE_NAMES], SIZES[:1]) if slice_only else (NAMES, SIZES)

@@ -13,17 +13,11 @@ from pathlib import Path
 
 from tests.hadoop.artifacts import flink_jars, spark_home
 from tests.hadoop.configuration import OPENS, SMALL, Shape
+from tests.hadoop.flink_client import write_flink_client
 from tests.hadoop.hdfs import Hdfs
 from tests.hadoop.launcher import Cluster
-from tests.hadoop.placement_frameworks import (
-    KINDS,
-    Installed,
-    build_jar,
-    commands,
-    output_of,
-    write_flink_client,
-)
-from tests.hadoop.placement_set import (
+from yarn_research.campaigns.admission_hosts import BIN
+from yarn_research.campaigns.placed_applications import (
     FILES,
     RATE_KIB,
     PlacedApplication,
@@ -32,7 +26,13 @@ from tests.hadoop.placement_set import (
     input_files,
     is_right,
 )
-from yarn_research.campaigns.admission_hosts import BIN
+from yarn_research.campaigns.placement_frameworks import (
+    KINDS,
+    Installed,
+    build_jar,
+    commands,
+    output_of,
+)
 
 USER = "ann"
 HOME = f"/user/{USER}"

@@ -1,7 +1,7 @@
 """Which request gets a freed container: a real ResourceManager, yarnctl's forecast, and the emulator.
 
 ``python -m yarn_research.campaigns.tree_order --output tree-order.json --seeds 1001-1300`` plays one random
-tree for each seed on a real ResourceManager 3.4.2 (``tests.hadoop.scheduler_rig``) and resumes a file.
+tree for each seed on a real ResourceManager 3.4.2 (``yarn_research.campaigns.scheduler_rig``) and resumes a file.
 
 Rule, written before the first counted run:
 
@@ -32,9 +32,9 @@ from typing import Any
 import click
 import msgspec
 
-from tests.hadoop.scheduler_rig import VERSION, SchedulerRig
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head
+from yarn_research.campaigns.scheduler_rig import VERSION, SchedulerRig
 from yarn_research.campaigns.tree_order_states import EmulatedTree, RealTree
 from yarnctl.command_line import print_json
 from yarnctl.deciding.forecast import FreeCapacity, model_queues

@@ -26,8 +26,8 @@ from emulator.cluster.queues.tree_queue import SharedLeaf
 from emulator.cluster.resource_manager import ResourceManager as EmulatedManager
 from emulator.scenario.scheduler_file import queues_of_keys
 from tests import http_client
-from tests.hadoop.scheduler_rig import SchedulerRig
 from tests.unit.scheduler_files import pair
+from yarn_research.campaigns.scheduler_rig import SchedulerRig
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.observing.activity_reader import HEARTBEAT_MS, ActivityReader
 from yarnctl.attach.observing.cluster_state import ClusterObserver

@@ -10,7 +10,6 @@ import threading
 
 import pytest
 
-from tests.unit.hadoop.measure_decode import make_apps
 from tests.unit.hadoop.replaying import Replay, Reply
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.http.answers import BadAnswer
@@ -21,7 +20,8 @@ from yarnctl.hadoop.wire import yarn
 
 ONCE = CallLimits(connect_ms=2_000, read_timeout_ms=2_000, answer_ms=4_000, answer_bytes=4 << 20, retries=0)
 APPS = "/ws/v1/cluster/apps"
-LONG = make_apps(900_000)
+ROW = b'{"id":"application_1_%04d","state":"RUNNING","priority":0,"diagnostics":"' + b"x" * 1600 + b'"}'
+LONG = b'{"apps":{"app":[' + b",".join(ROW % number for number in range(550)) + b"]}}"
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 11\r\n\r\n{"apps":{}}'
 
 

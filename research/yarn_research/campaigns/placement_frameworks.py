@@ -13,20 +13,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.hadoop.artifacts import NotToBeHad, javac
-from tests.hadoop.configuration import OPENS, SMALL
-from tests.hadoop.placement_set import PATTERN, PlacedApplication
+from tests.hadoop.configuration import SMALL
+from tests.hadoop.flink_client import FLINK_SETTINGS
+from yarn_research.campaigns.placed_applications import PATTERN, PlacedApplication
 
 JAVA = Path(__file__).parent / "placement_java"
 KINDS = ("mapreduce", "spark", "flink")
 """Each has a queue and a pool of its own name."""
 RUN = "{run}"
-OPENS_FLINK = " ".join(
-    (OPENS, "--add-exports=java.base/sun.net.util=ALL-UNNAMED",
-     "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
-     "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
-     "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED",
-     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED")
-)  # fmt: skip
 MAPREDUCE_SETTINGS = {"mapreduce.map.speculative": "false", "mapreduce.reduce.speculative": "false"}
 SPARK_SETTINGS = {
     "spark.driver.extraJavaOptions": SMALL,
@@ -38,47 +32,6 @@ SPARK_SETTINGS = {
     "spark.network.timeout": "300s",
     "spark.ui.enabled": "false",
 }
-FLINK_SETTINGS = {
-    # half a GiB for each JVM (facts/flink.md, section 2)
-    "jobmanager.memory.process.size": "512m",
-    "jobmanager.memory.jvm-metaspace.size": "128m",
-    "jobmanager.memory.off-heap.size": "64m",
-    "jobmanager.memory.jvm-overhead.min": "64m",
-    "taskmanager.memory.process.size": "512m",
-    "taskmanager.memory.jvm-metaspace.size": "112m",
-    "taskmanager.memory.jvm-overhead.min": "64m",
-    "taskmanager.memory.framework.heap.size": "64m",
-    "taskmanager.memory.framework.off-heap.size": "96m",
-    "taskmanager.memory.framework.off-heap.batch-shuffle.size": "32m",
-    "taskmanager.memory.network.min": "32m",
-    "taskmanager.memory.network.max": "32m",
-    "taskmanager.memory.managed.size": "64m",
-    # as many TaskManagers as were given, from the first stage to the end
-    "execution.batch.adaptive.auto-parallelism.enabled": "false",
-    "resourcemanager.taskmanager-timeout": "600000",
-    # a lost TaskManager fails a batch job without it (section 6)
-    "restart-strategy.type": "fixed-delay",
-    "restart-strategy.fixed-delay.attempts": "10",
-    "restart-strategy.fixed-delay.delay": "1s",
-}
-FLINK_SCRIPT = """\
-#!/bin/sh
-# A client of Flink without Flink's distribution: its jars, two files of settings, Hadoop's jars behind them.
-set -eu
-export FLINK_CONF_DIR='{conf}' FLINK_LIB_DIR='{jars}' FLINK_PLUGINS_DIR='{conf}/plugins'
-exec "${{JAVA_HOME:+$JAVA_HOME/bin/}}java" -Xmx256m {small} {opens} \\
-    -Dlog4j.configurationFile="file:$FLINK_CONF_DIR/log4j-cli.properties" \\
-    -cp "$FLINK_LIB_DIR/*:$HADOOP_CONF_DIR:{hadoop}/*" org.apache.flink.client.cli.CliFrontend "$@"
-"""
-FLINK_LOG = """\
-rootLogger.level = INFO
-rootLogger.appenderRef.main.ref = Main
-appender.main.name = Main
-appender.main.type = {type}
-{to}
-appender.main.layout.type = PatternLayout
-appender.main.layout.pattern = %d{{ISO8601}} %p %c: %m%n
-"""
 
 
 class Installed(NamedTuple):
@@ -106,19 +59,6 @@ def build_jar(jar: Path, class_path: Sequence[Path]) -> None:
     with zipfile.ZipFile(jar, "w") as archive:
         for path in sorted(classes.rglob("*.class")):
             archive.write(path, path.relative_to(classes))
-
-
-def write_flink_client(folder: Path, bin_folder: Path, flink: Path, hadoop: Path) -> None:
-    (folder / "plugins").mkdir(parents=True, exist_ok=True)
-    config = f'env:\n  java:\n    opts:\n      all: "{OPENS_FLINK} {SMALL}"\n'
-    (folder / "config.yaml").write_text(config)
-    to_file = FLINK_LOG.format(type="File", to="appender.main.fileName = ${sys:log.file}")
-    (folder / "log4j.properties").write_text(to_file)
-    to_console = FLINK_LOG.format(type="Console", to="appender.main.target = SYSTEM_ERR")
-    (folder / "log4j-cli.properties").write_text(to_console.replace("INFO", "WARN", 1))
-    told = FLINK_SCRIPT.format(conf=folder, jars=flink, small=SMALL, opens=OPENS_FLINK, hadoop=hadoop)
-    (bin_folder / "flink").write_text(told)
-    (bin_folder / "flink").chmod(0o755)
 
 
 def commands(application: PlacedApplication, there: Installed, rate_kib: int) -> dict[str, list[str]]:

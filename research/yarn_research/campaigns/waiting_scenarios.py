@@ -20,7 +20,7 @@ from emulator.cluster.entities import QueueConfig
 from emulator.live.jobs.black_box import flink_box, spark_box
 from emulator.live.jobs.submission_client import Client, checkpoint_environment
 from tests.soak.virtual_live import job
-from tests.soak.waiting_live import (
+from yarn_research.campaigns.waiting_live import (
     LATER,
     QUICK,
     ROOT,
@@ -31,7 +31,7 @@ from tests.soak.waiting_live import (
     is_up,
     until,
 )
-from tests.soak.waiting_truth import Daemon, now_ms
+from yarn_research.campaigns.waiting_truth import Daemon, now_ms
 from yarnctl.deciding.queue_hold import FIRST_PAUSE_MS
 from yarnctl.traces.job import Job
 from yarnctl.units import Resources

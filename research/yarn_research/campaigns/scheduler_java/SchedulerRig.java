@@ -73,7 +73,7 @@ import org.apache.hadoop.yarn.util.resource.ResourceUtils;
  *
  * One command per line of standard input, one answer per line of standard output, both JSON. Each answer
  * comes after the ResourceManager has handled all events that the command caused. Masters are unmanaged: they
- * have no container, and launch nothing in the containers that they hold. See tests/hadoop/scheduler_rig.py.
+ * have no container, and launch nothing in the containers that they hold. See scheduler_rig.py beside this folder.
  */
 public final class SchedulerRig {
   private static final ObjectMapper JSON = new ObjectMapper();

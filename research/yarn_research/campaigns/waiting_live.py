@@ -1,6 +1,6 @@
 """Why production waits, on the live emulator: each answer of a daemon is compared with the emulator's state.
 
-    python -m tests.soak waiting-live [--only NAME,...] [--at-once N] [--json]
+    python -m yarn_research.campaigns.waiting_live [--only NAME,...] [--at-once N] [--json]
 
 A scenario (``waiting_scenarios``) runs ``yarnctl run`` as a process beside a cluster in this one. While it
 runs, pictures of the cluster are taken, and ``/v1/applications`` is read, every 50 ms; some answers are
@@ -41,7 +41,7 @@ from emulator.live.programs.manager_program import Options
 from emulator.live.wire.submitted_job import ModelledJob
 from tests import http_client
 from tests.hadoop.background import Background
-from tests.soak.waiting_truth import (
+from yarn_research.campaigns.waiting_truth import (
     RECORD_MS,
     WORDS,
     Claim,
@@ -57,7 +57,7 @@ from tests.soak.waiting_truth import (
 )
 from yarnctl.traces.job import Job
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 QUICK = Timing(
     nm_heartbeat_ms=200, am_heartbeat_ms=200, am_retry_ms=200, am_start_ms=500, launch_ms=300, submit_ms=0
 )
@@ -604,9 +604,9 @@ def problems(found: Evidence) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Play the scenarios and judge every answer."""
-    from tests.soak.waiting_scenarios import SCENARIOS
+    from yarn_research.campaigns.waiting_scenarios import SCENARIOS
 
-    parser = argparse.ArgumentParser(prog="python -m tests.soak waiting-live")
+    parser = argparse.ArgumentParser(prog="python -m yarn_research.campaigns.waiting_live")
     parser.add_argument("--only", help="play these scenarios (names with commas)")
     parser.add_argument("--at-once", type=int, default=1, help="scenarios at the same time")
     parser.add_argument("--keep", type=Path, help="keep the folders here")
@@ -659,3 +659,7 @@ def main(arguments: Sequence[str]) -> int:
     if unseen and only is None:
         print(f"never found: {', '.join(unseen)}")
     return 1 if bad or (unseen and only is None) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

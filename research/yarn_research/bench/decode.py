@@ -1,6 +1,6 @@
 """How fast a 10 MB answer to /apps becomes records, beside json and dataclasses. Printed, not judged.
 
-``python -m tests.unit.hadoop.measure_decode``. ``make_apps`` and ``read_plainly`` are for the bench, too.
+``python -m yarn_research.bench.decode``.
 """
 
 from __future__ import annotations
