@@ -38,10 +38,10 @@ import msgspec
 from tests import http_client
 from tests.hadoop.artifacts import jars
 from tests.hadoop.configuration import OPENS, SMALL, free_ports
-from tests.hadoop.scheduler_rig import PORTS, SETTINGS, VERSION, RigFailed, SchedulerRig
 from tests.property.test_queue_fixes import MIB, RULES, VCORES, Site, applied, roles
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head
+from yarn_research.campaigns.scheduler_rig import PORTS, SETTINGS, VERSION, RigFailed, SchedulerRig
 from yarnctl.attach.check.next_steps import BY_FILE, BY_REST
 from yarnctl.command_line import print_json
 from yarnctl.units import Resources

@@ -1,7 +1,7 @@
 """Orders in vain on a real ResourceManager: which application is granted each container that yarnctl frees.
 
 ``python -m yarn_research.campaigns.in_vain --output in-vain.json --seeds 4001-4300`` plays one random state
-(``in_vain_states``) for each seed on a real ResourceManager 3.4.2 (``tests.hadoop.scheduler_rig``), and
+(``in_vain_states``) for each seed on a real ResourceManager 3.4.2 (``yarn_research.campaigns.scheduler_rig``), and
 resumes a file. The same for the emulator's: ``python -m tests.soak in-vain``. ``--hadoop 3.3.5`` plays the
 states on another version.
 
@@ -42,10 +42,10 @@ import click
 import msgspec
 
 from tests.hadoop.artifacts import VERSIONS
-from tests.hadoop.scheduler_rig import VERSION, SchedulerRig
 from yarn_research.campaigns.in_vain_states import EXECUTOR, WaitingTree, number_of
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head
+from yarn_research.campaigns.scheduler_rig import VERSION, SchedulerRig
 from yarn_research.campaigns.tree_order import interval
 from yarnctl.command_line import print_json
 from yarnctl.deciding.controller import Controller

@@ -12,7 +12,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from tests.hadoop.scheduler_rig import SchedulerRig
+from yarn_research.campaigns.scheduler_rig import SchedulerRig
 from yarn_research.campaigns.tree_order_states import (
     SLOT,
     USERS,
