@@ -14,7 +14,7 @@ from emulator.cluster.entities import Container
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord, AttemptRecord, ContainerRecord
-from emulator.live.rest.cluster_info import others_of, reservations, vector
+from emulator.live.rest.cluster_info import requested, reservations, vector
 from emulator.live.rest.dialect import CONSTANT_FIELDS, Dialect
 from emulator.live.rest.scheduler_tree import usage
 from emulator.live.wire.hadoop_request import bad, whole, words
@@ -189,12 +189,7 @@ class Rows:
     def _resource_info(self, app: AppRecord, reserved: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
         actor = app.actor
         types = self._manager.actor.scheduler.types
-        pending = vector(
-            sum(ask.count * ask.memory_mib for ask in actor.asks),
-            sum(ask.count * ask.vcores for ask in actor.asks),
-            others_of(actor.asks),
-            types,
-        )
+        pending = vector(*requested(actor.asks), types)
         if labels := {actor.label, *(each.actor.node.label for each in app.containers.values())} - {""}:
             return {"resourceUsagesByPartition": _by_partition(app, labels, pending, types)}
         _, reserved_mib, reserved_vcores = reserved.get(app.number, (0, 0, 0))
