@@ -7,7 +7,6 @@ resourceInfo in 3.4, runningContainers -1 in 3.5).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from emulator.cluster.entities import Container
@@ -206,7 +205,7 @@ class Rows:
             rows[0]["used"] = vector(actor.used_mib, actor.used_vcores, held, types)
             if isinstance(scheduler := self._manager.actor.scheduler, TreeScheduler):
                 kept = scheduler.kept_for(actor)
-                rows[0]["reserved"] = vector(*kept[:2], kept, types)
+                rows[0]["reserved"] = vector(kept[0], kept[1], kept, types)
         return {"resourceUsagesByPartition": rows}
 
     def _requests(self, app: AppRecord) -> list[dict[str, Any]]:
@@ -316,7 +315,7 @@ class Rows:
             "nodeId": node.id,
             "allocatedResources": self._dialect.numbers(
                 {"memory-mb": actor.memory_mib, "vcores": actor.vcores}
-                | dict(zip_longest(types, actor.others[2:], fillvalue=0))
+                | {name: sum(actor.others[at : at + 1]) for at, name in enumerate(types, 2)}
             ),
             "exposedPorts": "",
         }
