@@ -102,8 +102,8 @@ class TreeScheduler(CapacityScheduler):
             queue.resize(total_mib, total_vcores)
         for label, tree in self.trees.items():
             for node in tree.values():
-                others = self.other_totals.get(label, NOTHING)
-                node.resize(*(self.totals[label] if label else self._total), others)
+                total = self.totals[label] if label else self._total
+                node.resize(total[0], total[1], self.other_totals.get(label, NOTHING))
         for queue in self.queues.values():
             self.activate(queue)
         self.version += 1
@@ -199,10 +199,10 @@ class TreeScheduler(CapacityScheduler):
 
     @staticmethod
     def _count(
-        queue: TreeQueue, app: Application, memory_mib: int, vcores: int, others: Resources = NOTHING
+        queue: TreeQueue, app: Application, memory_mib: int, vcores: int, other_resources: Resources = NOTHING
     ) -> None:
         """Count a container as used (negative: freed) in its queue and in all above."""
-        queue.count(memory_mib, vcores, others)
+        queue.count(memory_mib, vcores, other_resources)
         if queue.label:
             queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
 
@@ -269,7 +269,7 @@ class TreeScheduler(CapacityScheduler):
                 self.version += 1
                 continue
             ask.missed = 0
-            self._count(queue, app, *size, ask.others)
+            self._count(queue, app, size[0], size[1], ask.others)
             return app, ask
         return None
 
@@ -387,8 +387,8 @@ def _fits_others(ask: Ask, node: Node) -> bool:
     return ask.others is NOTHING or fits(ask.others, node.free_others)
 
 
-def _negative(others: Resources) -> Resources:
-    return others if others is NOTHING else times(others, -1)
+def _negative(resources: Resources) -> Resources:
+    return resources if resources is NOTHING else times(resources, -1)
 
 
 def _in_order(parent_queue: TreeQueue) -> Iterator[TreeQueue]:

@@ -167,7 +167,7 @@ def test_yarnctl_sees_the_types_and_orders_a_container_that_holds_a_gpu(tmp_path
     }
 
 
-def test_a_node_that_returns_has_its_types(tmp_path: Path) -> None:
+def test_root_has_what_all_nodes_have(tmp_path: Path) -> None:
     with typed(tmp_path) as (client, whole):
         wait_until(lambda: len(client.get("nodes")["nodes"]["node"]) == 2, "two nodes")
         tree = whole.site.manager.actor.scheduler

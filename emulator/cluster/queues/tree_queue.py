@@ -150,7 +150,7 @@ class TreeQueue:
             for each in self.chain
         )
 
-    def resize(self, total_mib: int, total_vcores: int, total_others: Resources = NOTHING) -> None:
+    def resize(self, total_mib: int, total_vcores: int, other_resources: Resources = NOTHING) -> None:
         """Set the limits for a cluster of this size; shares are cut off, as YARN normalises them."""
         if self.leaf is not None:
             self.config = self.leaf.config
@@ -158,9 +158,9 @@ class TreeQueue:
         least, most = self.shares()
         self.guaranteed = Resources(int(total_mib * least + 1e-6), int(total_vcores * least + 1e-6))
         self.maximum = Resources(int(total_mib * most + 1e-6), int(total_vcores * most + 1e-6))
-        self._total_others = total_others
-        self.guaranteed_others = Resources(*(int(part * least + 1e-6) for part in total_others))
-        self.maximum_others = Resources(*(int(part * most + 1e-6) for part in total_others))
+        self._total_others = other_resources
+        self.guaranteed_others = Resources(*(int(part * least + 1e-6) for part in other_resources))
+        self.maximum_others = Resources(*(int(part * most + 1e-6) for part in other_resources))
         if (
             isinstance(config, ParentConfig | TreeLeafConfig)
             and config.absolute is not None
@@ -168,7 +168,9 @@ class TreeQueue:
         ):
             self._set_absolute(config.absolute, config.absolute_maximum)
         self._total = Resources(total_mib, total_vcores)
-        self._guaranteed_share = self._dominant_share(*self.guaranteed, self.guaranteed_others)
+        self._guaranteed_share = self._dominant_share(
+            self.guaranteed[0], self.guaranteed[1], self.guaranteed_others
+        )
         if self.leaf is not None and not self.label:
             self.leaf.guaranteed = self.guaranteed
             self.leaf.maximum_mib, self.leaf.maximum_vcores = self.maximum
@@ -233,20 +235,19 @@ class TreeQueue:
         limit_mib = self.user_limit_mib
         return limit_mib is not None and self.user_used_mib(app.user) - own_mib > limit_mib
 
-    def count(self, memory_mib: int, vcores: int, others: Resources = NOTHING) -> None:
+    def count(self, memory_mib: int, vcores: int, other_resources: Resources = NOTHING) -> None:
         """Count room as used (negative: freed) here and in all ancestors."""
         for node in self.chain:
             node.used_mib += memory_mib
             node.used_vcores += vcores
-            if others is not NOTHING:
-                node.used_others = plus(node.used_others, others)
+            if other_resources is not NOTHING:
+                node.used_others = plus(node.used_others, other_resources)
 
-    def has_room(self, memory_mib: int, vcores: int, others: Resources = NOTHING) -> bool:
+    def has_room(self, memory_mib: int, vcores: int, other_resources: Resources = NOTHING) -> bool:
         """Return whether this much more is within the maximum here and in all ancestors."""
         left = self.headroom()
-        if others is not NOTHING and not all(
-            part <= whole for part, whole in zip_longest(others[2:], left[2:], fillvalue=0) if part > 0
-        ):
+        wanted = zip_longest(other_resources[2:], left[2:], fillvalue=0)
+        if other_resources is not NOTHING and not all(part <= whole for part, whole in wanted if part > 0):
             return False
         return memory_mib <= left[0] and vcores <= left[1]
 
@@ -272,13 +273,13 @@ class TreeQueue:
         if self.above is not None:
             self.above.blocked = plus(self.above.blocked, at_least(self.headroom(), NOTHING))
 
-    def _dominant_share(self, memory_mib: int, vcores: int, others: Resources = NOTHING) -> float:
+    def _dominant_share(self, memory_mib: int, vcores: int, other_resources: Resources = NOTHING) -> float:
         total_mib, total_vcores = self._total
         share = max(
             memory_mib / total_mib if total_mib else 0.0, vcores / total_vcores if total_vcores else 0.0
         )
-        parts = zip(others[2:], self._total_others[2:], strict=False)
-        return max([share, *(part / whole for part, whole in parts if whole)]) if len(others) > 2 else share
+        parts = zip(other_resources[2:], self._total_others[2:], strict=False)
+        return max([share, *(part / whole for part, whole in parts if whole)])
 
     def ratio(self) -> float:
         """Return used / guaranteed, as ``usedCapacity`` shows it; a queue without a guarantee is served last.

@@ -7,14 +7,13 @@ resourceInfo in 3.4, runningContainers -1 in 3.5).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from emulator.cluster.entities import Container
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord, AttemptRecord, ContainerRecord
-from emulator.live.rest.cluster_info import others_of, reservations, vector
+from emulator.live.rest.cluster_info import requested, reservations, vector
 from emulator.live.rest.dialect import CONSTANT_FIELDS, Dialect
 from emulator.live.rest.scheduler_tree import usage
 from emulator.live.wire.hadoop_request import bad, whole, words
@@ -189,12 +188,7 @@ class Rows:
     def _resource_info(self, app: AppRecord, reserved: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
         actor = app.actor
         types = self._manager.actor.scheduler.types
-        pending = vector(
-            sum(ask.count * ask.memory_mib for ask in actor.asks),
-            sum(ask.count * ask.vcores for ask in actor.asks),
-            others_of(actor.asks),
-            types,
-        )
+        pending = vector(*requested(actor.asks), types)
         if labels := {actor.label, *(each.actor.node.label for each in app.containers.values())} - {""}:
             return {"resourceUsagesByPartition": _by_partition(app, labels, pending, types)}
         _, reserved_mib, reserved_vcores = reserved.get(app.number, (0, 0, 0))
@@ -211,7 +205,7 @@ class Rows:
             rows[0]["used"] = vector(actor.used_mib, actor.used_vcores, held, types)
             if isinstance(scheduler := self._manager.actor.scheduler, TreeScheduler):
                 kept = scheduler.kept_for(actor)
-                rows[0]["reserved"] = vector(*kept[:2], kept, types)
+                rows[0]["reserved"] = vector(kept[0], kept[1], kept, types)
         return {"resourceUsagesByPartition": rows}
 
     def _requests(self, app: AppRecord) -> list[dict[str, Any]]:
@@ -321,7 +315,7 @@ class Rows:
             "nodeId": node.id,
             "allocatedResources": self._dialect.numbers(
                 {"memory-mb": actor.memory_mib, "vcores": actor.vcores}
-                | dict(zip_longest(types, actor.others[2:], fillvalue=0))
+                | {name: sum(actor.others[at : at + 1]) for at, name in enumerate(types, 2)}
             ),
             "exposedPorts": "",
         }

@@ -20,10 +20,10 @@ NODE_STATES = (
 
 
 def vector(
-    memory_mib: int, vcores: int, others: Resources = NOTHING, types: Sequence[str] = ()
+    memory_mib: int, vcores: int, other_resources: Resources = NOTHING, types: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return a ResourceInfo; ``others``: a vector of which what comes after vcores counts, in ``types``."""
-    more = zip_longest(types, others[2 : 2 + len(types)], fillvalue=0)
+    """Return a ResourceInfo; of ``other_resources`` what comes after vcores counts, named by ``types``."""
+    more = zip_longest(types, other_resources[2 : 2 + len(types)], fillvalue=0)
     informations = [
         {
             "attributes": {},
@@ -45,6 +45,13 @@ def vector(
         "vCores": vcores,
         "resourceInformations": {"resourceInformation": informations},
     }
+
+
+def requested(asks: Iterable[Ask]) -> tuple[int, int, Resources]:
+    """Return memory, vcores and the other resource types of requests, for :func:`vector`."""
+    rows = list(asks)
+    memory_mib = sum(ask.count * ask.memory_mib for ask in rows)
+    return memory_mib, sum(ask.count * ask.vcores for ask in rows), others_of(rows)
 
 
 def others_of(asks: Iterable[Ask]) -> Resources:

@@ -90,8 +90,8 @@ def _usage(scheduler: TreeScheduler, queue: TreeQueue) -> Row:
     nothing = vector(0, 0)
     return {"partitionName": queue.label} | dict.fromkeys(USES, nothing) | {
         "used": vector(queue.used_mib, queue.used_vcores, queue.used_others, scheduler.types),
-        "reserved": vector(*reserved[:2], reserved, scheduler.types),
-        "pending": vector(*pending[:2], pending, scheduler.types),
+        "reserved": vector(reserved[0], reserved[1], reserved, scheduler.types),
+        "pending": vector(pending[0], pending[1], pending, scheduler.types),
     }  # fmt: skip
 
 
@@ -164,8 +164,8 @@ def _fields(scheduler: TreeScheduler, queue: TreeQueue, total: Resources) -> Row
     most = _percent(share_most, outer_most)
     types = scheduler.types
     used = vector(queue.used_mib, queue.used_vcores, queue.used_others, types)
-    guaranteed = vector(*queue.guaranteed, queue.guaranteed_others, types)
-    maximum = vector(*queue.maximum, queue.maximum_others, types)
+    guaranteed = vector(queue.guaranteed[0], queue.guaranteed[1], queue.guaranteed_others, types)
+    maximum = vector(queue.maximum[0], queue.maximum[1], queue.maximum_others, types)
     of_total = max(
         (
             part / whole

@@ -12,7 +12,7 @@ from emulator.cluster.entities import LeafQueue
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord
-from emulator.live.rest.cluster_info import others_of, reservations, vector
+from emulator.live.rest.cluster_info import requested, reservations, vector
 from emulator.live.rest.configuration import SchedulerConfiguration
 from emulator.live.rest.dialect import CONSTANT_FIELDS
 from emulator.live.rest.nested_queues import root_fields
@@ -96,12 +96,7 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
     config = queue.config
     apps = [app for app in manager.applications.values() if app.actor.queue is queue]
     asks = [ask for app in apps if not app.actor.label for ask in app.actor.asks]
-    pending = vector(
-        sum(ask.count * ask.memory_mib for ask in asks),
-        sum(ask.count * ask.vcores for ask in asks),
-        others_of(asks),
-        manager.actor.scheduler.types,
-    )
+    pending = vector(*requested(asks), manager.actor.scheduler.types)
     total_mib = manager.actor.total.memory_mib
     used, maximum = vector(queue.used_mib, queue.used_vcores), vector(queue.maximum_mib, queue.maximum_vcores)
     guaranteed = vector(*queue.guaranteed)

@@ -324,12 +324,14 @@ def not_modelled(
     opportunistic: bool = False,
 ) -> NotModelled | None:
     """Return the names of labels ("": none) and resources, at most ``NAMES_MAX`` each; None: nothing."""
-    shown = [
-        tuple(sorted({shown_name(name) for name in names if name}))[:NAMES_MAX]
-        for names in (labels, resources)
-    ]
-    found = NotModelled(*shown, constrained=constrained, opportunistic=opportunistic)
+    found = NotModelled(
+        _shown_names(labels), _shown_names(resources), constrained=constrained, opportunistic=opportunistic
+    )
     return None if found == NotModelled() else found
+
+
+def _shown_names(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted({shown_name(name) for name in names if name}))[:NAMES_MAX]
 
 
 def shown_name(name: str) -> str:
