@@ -75,7 +75,7 @@ class Mixing:
         while (option := offers.at(place)) is not None:
             if not fits(size, option.task.size):
                 self._combines = True
-            elif option.attempt not in used and self._allowed((option,)):
+            elif option.attempt not in used and self._allows(option):
                 break
             place += 1
         self._next = place
@@ -104,6 +104,19 @@ class Mixing:
     def compare(self, options: Iterable[Option]) -> None:
         """Note options of which not all were combined: without one of them others would have been."""
         self.compared.update((option.attempt, None) for option in options)
+
+    def _allows(self, option: Option) -> bool:
+        """Return what ``_allowed`` returns for one option; this is asked for every pick."""
+        kind = option.lever.kind
+        if kind == "wait":
+            return True
+        if self.picked_of[option.job] >= self.case.jobs[option.job].usage.releasable:
+            return False
+        if kind not in CHARGED:
+            return True
+        if kind == "kill" and self._twice((option,)):
+            return False
+        return self.left.allows((self._charge(self._unpaid(option)),))
 
     def _allowed(self, options: Iterable[Option]) -> bool:
         """Return whether budgets allow these: of lost work, and of a job's containers under order."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
+from operator import itemgetter
 from typing import NamedTuple
 
 from yarnctl.deciding.case import Case
@@ -37,6 +38,9 @@ _LOST = 1 << 44
 """A bound as one number: lost work times this, and overhead (which is less: ten years are below it)."""
 
 _NEVER = _LOST * _LOST
+
+_KIND, _REMAINING_MS, _SINCE_MS = itemgetter(4), itemgetter(5), itemgetter(7)
+"""Columns of tasks: no code of Python runs for each of them."""
 
 _FIRST = -FOREVER_MS - 1
 """Comes before every task's key."""
@@ -123,15 +127,14 @@ class LeverOffers:
             if tasks is None:
                 missing.append(name)
                 continue
-            least = min(
-                [
-                    0 if t[5] <= near_ms else t[6] if t[4] == "reduce" or t[7] >= now_ms else of_maps
-                    for t in tasks
-                ],
-                default=_NEVER,
-            )
-            if least == of_maps:
-                least = (now_ms - max([t[7] for t in tasks])) * of_maps if may_lose else _NEVER
+            if not tasks:
+                least = _NEVER
+            elif min(map(_REMAINING_MS, tasks)) <= near_ms:
+                least = 0
+            elif (last_ms := max(map(_SINCE_MS, tasks))) >= now_ms or "reduce" in map(_KIND, tasks):
+                least = min([t[6] if t[4] == "reduce" or t[7] >= now_ms else of_maps for t in tasks])
+            else:
+                least = (now_ms - last_ms) * of_maps if may_lose else _NEVER
             self._heads.append((least, keys[index], _FIRST, index))
         return tuple(missing)
 
