@@ -139,7 +139,7 @@ class ConfiguredRig(SchedulerRig):
         )
         answer = http_client.put(
             f"{self.url}/ws/v1/cluster/scheduler-conf?user.name={ADMIN}",
-            content=f"<sched-conf>{body}</sched-conf>",
+            data=f"<sched-conf>{body}</sched-conf>",
             headers={"Content-Type": "application/xml"},
             timeout=60,
         )

@@ -89,7 +89,7 @@ def decide(
 ) -> tuple[list[Order], dict[str, str]]:
     """Let a new controller decide; return its orders, and why it orders nothing for the others."""
     controller = Controller(settings, validate=True)
-    held = ()
+    held: tuple[HeldTime, ...] = ()
     if settings.levers is not None:
         queues = [view.queue for view in snapshot.queues]
         held = tuple(HeldTime(queue, settings.levers.window_ms, HELD_MIB_MS) for queue in queues)
@@ -280,7 +280,8 @@ def play(rig: SchedulerRig, seed: int) -> dict[str, Any]:
         }
         used, earlier = False, ""
         for lever, (orders, refused) in decided.items():
-            result = found["levers"][lever] = {"refused": refused}
+            result: dict[str, Any] = {"refused": refused}
+            found["levers"][lever] = result
             if orders:
                 chosen = [(order.container, order.requester) for order in orders]
                 before = (
