@@ -43,7 +43,7 @@ from yarnctl.deciding.records import (
 from yarnctl.deciding.settings import DEFAULT
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.explaining.story import OrderStory
-from yarnctl.journal.rendering import instant, span
+from yarnctl.journal.rendering import instant
 from yarnctl.units import Resources
 
 SIZE, ORDER = Resources(1024, 1), "o-000001"
@@ -254,26 +254,6 @@ def test_the_end_of_another_admission_is_not_told() -> None:
     assert told
     assert not any("withdrawn" in each for each in told)
     assert any("withdrawn" in each.text for each in explain(desk.records, other.admission).admissions)
-
-
-@pytest.mark.parametrize(
-    ("span_ms", "words"),
-    [
-        (-250, "-250 ms"),
-        (999, "999 ms"),
-        (1000, "1 s"),
-        (9990, "9.99 s"),
-        (12_340, "12.3 s"),
-        (119_900, "119.9 s"),
-        (120_000, "2 min"),
-        (303_000, "5 min 3 s"),
-        (7_199_000, "119 min 59 s"),
-        (7_200_000, "2 h"),
-        (7_500_000, "2 h 5 min"),
-    ],
-)
-def test_span_has_two_units_at_most(span_ms: int, words: str) -> None:
-    assert span(span_ms) == words
 
 
 @pytest.mark.parametrize(("at_ms", "is_span"), [(10**11 - 1, True), (10**11, False)])

@@ -88,7 +88,7 @@ def test_every_reason_renders_without_placeholders(kind: type[Reason]) -> None:
     ("span_ms", "shown"),
     [(0, "0 ms"), (999, "999 ms"), (1000, "1 s"), (1250, "1.25 s"), (12_000, "12 s"), (12_340, "12.3 s"),
      (119_900, "119.9 s"), (120_000, "2 min"), (125_400, "2 min 5 s"), (7_199_999, "120 min"),
-     (7_200_000, "2 h"), (9_000_000, "2 h 30 min"), (-1500, "-1.5 s")],
+     (7_200_000, "2 h"), (9_000_000, "2 h 30 min"), (-1500, "-1.5 s"), (9_990, "9.99 s")],
 )  # fmt: skip
 def test_span_for_people(span_ms: int, shown: str) -> None:
     assert span(span_ms) == shown

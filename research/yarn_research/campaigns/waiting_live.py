@@ -654,7 +654,8 @@ def main(arguments: Sequence[str]) -> int:
         print(json.dumps({"scenarios": rows, "lies": totals}))
     print(f"{len(chosen)} scenarios, {bad} with something wrong")
     print(
-        "lies (told, found): " + "; ".join(f"{name} {told}, {seen}" for name, (told, seen) in totals.items())
+        "lies (planted, found): "
+        + "; ".join(f"{name} {told}, {seen}" for name, (told, seen) in totals.items())
     )
     if unseen and only is None:
         print(f"never found: {', '.join(unseen)}")

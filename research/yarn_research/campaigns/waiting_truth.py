@@ -403,7 +403,7 @@ def _one(claim: Claim, picture: Picture) -> str:
     if kind == "fits":
         return _fits(claim, picture, app)
     if kind == "limit" and code not in LIMITS:
-        return f"{code} is no limit"
+        return f"{code} is not the code of a limit"
     truth = LIMITS.get(code) if kind == "limit" else REJECTED.get(code)
     if truth is None:
         return f"the oracle does not know {code}"
@@ -816,7 +816,7 @@ def _others(claim: Claim, picture: Picture, app: App) -> str:
 
 
 def _on_its_way(claim: Claim, picture: Picture, app: App) -> str:
-    return "open orders are told as such"
+    return "open orders must be shown as ordered"
 
 
 REJECTED: Mapping[str, Truth] = {
