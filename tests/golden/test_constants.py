@@ -50,6 +50,7 @@ NUMBERS = {
     "offers._NEVER": 2**88,
     "order.LEAVE_MS": 1_500,
     "order.SUSPEND_MS": 4_000,
+    "waiting_worth.HOLD_MS": 60_000,
     "waiting_worth.KILLS_MAX": 3,
     "waiting_worth.PARTS": 1000,
     "waiting_worth.ROOM_SUSPENSIONS": 3,

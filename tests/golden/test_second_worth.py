@@ -79,12 +79,14 @@ def reduce(cost_s: int, *, left_s: int = 60) -> TaskView:
 def chosen(
     *tasks: TaskView,
     waiting: int = 1,
+    running: int = 1_000_000,
     levers: LeverSettings = PRICED,
     lost: dict[str, TaskLoss] | None = None,
 ) -> Choice:
     case = mix_case({"a": tasks})
+    jobs = [job._replace(usage=job.usage._replace(releasable=running)) for job in case.jobs]
     parts = 1000 * waiting if levers.second_worth_ratio else 0
-    case = msgspec.structs.replace(case, second=SecondPrice(parts))
+    case = msgspec.structs.replace(case, second=SecondPrice(parts), jobs=tuple(jobs))
     left = LossLeft(given(["a"]).left._left, lost or {})
     return mixed(case, given(["a"])._replace(left=left), mix_settings(levers))
 
@@ -116,6 +118,28 @@ def test_a_lever_that_costs_more_than_it_brings_is_named():
     assert reasons(chosen(young(20, left_s=15))) == {"m_1_0": "not-worth"}
 
 
+HELD = [
+    # age, remaining: s     running   what is done with the only container that is shown
+    ((5, 64), 1, "1 unmet"),  # 5 s and the master's 60 s for 64 s
+    ((5, 65), 1, "kill m_1_0"),
+    ((5, 24), 3, "1 unmet"),  # 5 s and a third of 60 s for 24 s
+    ((5, 25), 3, "kill m_1_0"),
+]
+
+
+@pytest.mark.parametrize(("spans", "running", "done"), HELD)
+def test_a_master_that_holds_its_container_longer_has_a_price(spans, running, done):
+    assert told(chosen(young(spans[0], left_s=spans[1]), running=running)) == done
+
+
+def test_of_two_jobs_the_one_with_more_containers_gives_one():
+    small, large = (young(5),), (young(15, name="m_2_0"), *(young(90, name=f"m_{n}_0") for n in range(3, 9)))
+    case = mix_case({"a": small, "b": large})
+    assert told(mixed(case, given(["a", "b"]), mix_settings(PRICED))) == "kill m_1_0"
+    case = msgspec.structs.replace(case, second=SecondPrice(1000))
+    assert told(mixed(case, given(["a", "b"]), mix_settings(PRICED))) == "kill m_2_0"
+
+
 def test_without_a_price_every_lever_is_worth_it():
     assert told(chosen(young(20, left_s=15), levers=rules(kills_max=3))) == "kill m_1_0"
 
@@ -137,7 +161,7 @@ def test_a_task_is_killed_at_most_so_often(kills, done):
 
 def test_two_attempts_of_a_task_are_never_killed_by_one_choice():
     case = msgspec.structs.replace(
-        mix_case({"a": (young(5), young(6, name="m_1_1"))}, 2), second=SecondPrice(1000)
+        mix_case({"a": (young(5), young(6, name="m_1_1"))}, 2), second=SecondPrice(5000)
     )
     choice = mixed(case, given(["a"]), mix_settings(PRICED))
     assert (told(choice), reasons(choice)) == ("kill m_1_0 | 1 unmet", {"m_1_1": "killed-lately"})

@@ -83,6 +83,12 @@ def price_of(asked: Asked, levers: Iterable[Lever]) -> int:
     """Return what levers cost that give one container together."""
     levers, killed = list(levers), asked.given.left.killed
     before = [killed.get(task_of(each.unit), TaskLoss()).lost_ms for each in levers if each.kind == "kill"]
+    running = {
+        task.attempt: job.usage.releasable
+        for job in asked.case.jobs
+        for task in asked.case.tasks[job.usage.application]
+    }
+    before += [60_000 // max(1, running[each.unit]) for each in levers if each.kind != "wait"]
     wait_ms = max((asked.case.second.of(each.free_in_ms) for each in levers), default=0)
     return sum(each.lost_ms + each.overhead_ms for each in levers) + sum(before) + wait_ms
 

@@ -26,6 +26,7 @@ from yarnctl.deciding.policies import (
 )
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.waiting_worth import hold_ms
 
 OF_SUSPENDING = ("", "map", "not-checkpointable", "task-budget", "just-resumed", "remaining-unknown", "cost")
 """Objections to a suspension alone: other levers may be left."""
@@ -235,23 +236,26 @@ class LeverOffers:
         if policy.draws:
             draw = uniform(self.settings.seed, self.case.number, named(task.attempt))
         key = policy.key(task, self.case.now_ms, draw)
-        cost = self._cost(found)
+        cost = self._cost(found, index)
         option = Option(cost, self.keys[index], key, task.attempt, index, task, found)
         heappush(self._ready, (cost[0] * _LOST + cost[1], option))
 
-    def _cost(self, lever: Lever) -> Cost:
+    def _cost(self, lever: Lever, index: int) -> Cost:
         lost_ms = lever.lost_ms
         if lever.kind == "kill" and (before := self.given.left.killed.get(task_of(lever.unit))):
             lost_ms += before.lost_ms
         if not self._second.parts:
             return lost_ms, lever.overhead_ms
-        return lost_ms + lever.overhead_ms + self._second.of(lever.free_in_ms), lost_ms
+        cost_ms = lost_ms + lever.overhead_ms + self._second.of(lever.free_in_ms)
+        if lever.kind != "wait":
+            cost_ms += hold_ms(self.case.jobs[index].usage.releasable)
+        return cost_ms, lost_ms
 
-    def _is_worth(self, lever: Lever, task: TaskView) -> bool:
+    def _is_worth(self, lever: Lever, task: TaskView, index: int) -> bool:
         """Return whether a lever costs no more than to wait until its task ends by itself."""
         if not self._second.parts or task.remaining_ms < 0 or task.kind in LEAVING or lever.kind == "end":
             return True
-        return self._cost(lever)[0] <= self._second.of(task.remaining_ms + self.rules.leave_ms)
+        return self._cost(lever, index)[0] <= self._second.of(task.remaining_ms + self.rules.leave_ms)
 
     def _no_loss(self, index: int) -> Reason:
         """Return why no map of a job may be killed at all; "": some may."""
@@ -284,10 +288,10 @@ class LeverOffers:
             if lever.kind == "kill" and not self.given.left.may_kill(task_of(task.attempt), self._kills_max):
                 reason = "killed-lately"
                 continue
-            if not self._is_worth(lever, task):
+            if not self._is_worth(lever, task, index):
                 reason = "not-worth"
                 continue
-            if best is None or self._cost(lever) < self._cost(best):
+            if best is None or self._cost(lever, index) < self._cost(best, index):
                 best = lever
         return best if best is not None else reason or "not-in-time"
 

@@ -24,6 +24,8 @@ hours (research/notes/plan-second-worth.md)."""
 KILLS_MAX = 3
 ROOM_SUSPENSIONS = 3
 """Where a second has a price, a lever may take as long as so many suspensions unless told otherwise."""
+HOLD_MS = 60_000
+"""About how long a container is away that is taken from a job: its master holds its own meanwhile."""
 PARTS = 1000
 """A price has this many parts of a lost ms."""
 
@@ -51,6 +53,16 @@ def first_requests(view: ApplicationView, queue: list[ApplicationView]) -> int:
         return 1
     tasks = sum(other.containers - 1 + sum(each.count for each in other.requests) for other in alike)
     return max(1, -(-tasks // len(alike)))
+
+
+def hold_ms(tasks: int) -> int:
+    """Return what the container of a master costs if one of its ``tasks`` running containers is taken.
+
+    A job's master holds a container until the job's last task has ended. Each of its containers has its part:
+    of small jobs, and of those that are about to end, less is taken, so that fewer masters hold containers
+    when production needs all of them.
+    """
+    return HOLD_MS // max(1, tasks)
 
 
 class SecondPrice(NamedTuple):
