@@ -22,7 +22,8 @@ from emulator.scenario.checking import FILE_SCHEMES
 from emulator.virtual.schemes import SCHEMES
 from yarnctl.amounts import part_of, span_ms_of
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.settings import PROFILES
+from yarnctl.deciding.settings import PROFILES, RATIO_MAX
+from yarnctl.deciding.waiting_worth import ROOM_SUSPENSIONS, SECOND_WORTH_RATIO
 from yarnctl.errors import BadInput
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -115,7 +116,16 @@ def repeated(context: click.Context) -> str:
     "--room-within",
     metavar="SPAN",
     help="Scheme mix: time within which a lever must free a container, for example 3s."
-    "  [default: the time of a suspension]",
+    f"  [default: {ROOM_SUSPENSIONS} times that of a suspension; with --second-worth 0: once]",
+)
+@click.option(
+    "--second-worth",
+    default=SECOND_WORTH_RATIO,
+    show_default=True,
+    type=click.FloatRange(0, RATIO_MAX),
+    metavar="W",
+    help="Scheme mix: seconds of lost work that one second of a waiting container is worth. 0: the least"
+    " lost work counts alone.",
 )
 @click.option(
     "--policy",
@@ -193,6 +203,7 @@ def command(
     schemes: str,
     may_lose: str | None,
     room_within: str | None,
+    second_worth: float,
     job_policy: str,
     task_policy: str,
     seed: int,
@@ -243,6 +254,7 @@ def command(
         research_queue=research_queue,
         may_lose=lost_ratio if may_lose is None else part_of("--may-lose", may_lose),
         room_within_ms=None if room_within is None else span_ms_of("--room-within", room_within),
+        second_worth=second_worth if "mix" in names else 0.0,
     )
     check(scenario, option_of)
     prepared = prepare(scenario)._replace(validate=validate)

@@ -60,6 +60,7 @@ def command(out: Path, workers: int | None, live: bool, date: datetime | None, o
     from emulator.experiments.results.runs import compare_json
     from emulator.experiments.showing import print_outcome, run_shown
     from emulator.scenario import Scenario, prepare
+    from yarnctl.deciding.waiting_worth import SECOND_WORTH_RATIO
 
     prepared = prepare(
         Scenario(
@@ -71,6 +72,7 @@ def command(out: Path, workers: int | None, live: bool, date: datetime | None, o
             research_peak=1.5,
             schemes=tuple(SCHEMES),
             may_lose=MAY_LOSE,
+            second_worth=SECOND_WORTH_RATIO,
         )
     )
     prepared = prepared._replace(notes=(*prepared.notes, NOTE))

@@ -29,7 +29,7 @@ from emulator.scenario.scheduler_file import is_queue_name, read_scheduler_file
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.spec import parse_spec
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.settings import PROFILES
+from yarnctl.deciding.settings import PROFILES, RATIO_MAX
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import LONGEST_MS, Job, JobClass, SparkShape
 from yarnctl.traces.trace_file import is_name
@@ -109,6 +109,8 @@ def _check_ratios(scenario: Scenario, where: Where) -> None:
         raise BadInput(where("am_ratio"), f"{scenario.am_ratio} is not above 0 and at most 1")
     if not 0 <= scenario.may_lose <= 1:
         raise BadInput(where("may_lose"), f"{scenario.may_lose} is not within 0 to 1")
+    if not 0 <= scenario.second_worth <= RATIO_MAX:
+        raise BadInput(where("second_worth"), f"{scenario.second_worth} is not within 0 to {RATIO_MAX}")
     if scenario.room_within_ms is not None:
         within(where, "room_within_ms", scenario.room_within_ms, 1, MAX_SPAN_MS)
 

@@ -22,6 +22,7 @@ from emulator.virtual.schemes import SCHEMES, LeafLimits
 from emulator.workload.scaling import scale_to_load
 from emulator.workload.spec import Loaded, load, merge, with_load
 from yarnctl.deciding.settings import PROFILES, Settings
+from yarnctl.deciding.waiting_worth import KILLS_MAX
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import ONE_SLOT, Job, JobClass
 from yarnctl.units import Resources, times
@@ -212,6 +213,8 @@ def setup(scenario: Scenario) -> Setup:
         limits=limits(scenario),
         may_lose_ratio=scenario.may_lose,
         room_within_ms=scenario.room_within_ms,
+        second_worth_ratio=scenario.second_worth or msgspec.UNSET,
+        kills_max=KILLS_MAX if scenario.second_worth else msgspec.UNSET,
     )
 
 
@@ -294,6 +297,8 @@ def identity(scenario: Scenario, jobs: tuple[Job, ...]) -> str:
             decides["node_labels"] = scenario.node_labels
     if scenario.may_lose or scenario.room_within_ms is not None:
         decides["mix"] = (scenario.may_lose, scenario.room_within_ms)
+    if scenario.second_worth:
+        decides["second_worth"] = scenario.second_worth
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()
 
 

@@ -102,6 +102,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     ``may_lose`` and ``room_within_ms`` are the scheme mix's: the part of research's container time of the
     last hour whose work may be lost, and how soon a lever must give room (None: as a suspension does).
+    ``second_worth``: its price of a second (0: none), with which a task may be killed more than once.
 
     ``scheduler_xml`` is a capacity-scheduler.xml with all queues, in the place of shares, caps, AM shares and
     ``queues``. Jobs without a queue of their own go to its leaves ``production_queue`` and ``research_queue``
@@ -134,6 +135,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     workloads: tuple[WorkloadEntry, ...] = ()
     may_lose: float = 0.0
     room_within_ms: int | None = None
+    second_worth: float = 0.0
     scheduler_xml: str | None = None
     production_queue: str = "production"
     research_queue: str = "research"

@@ -34,6 +34,7 @@ from yarnctl.deciding.queue_hold import QueueCap, QueueLimits, capping
 from yarnctl.deciding.reasons.orders import DemandOver, QueueServing, ReadBack
 from yarnctl.deciding.records import Lowering, Record, Restored, Restoring, performed
 from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.waiting_worth import ROOM_SUSPENSIONS
 from yarnctl.errors import BadInput, InvariantBroken
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import Journal, tick
@@ -41,7 +42,13 @@ from yarnctl.traces.job import Job, JobClass
 from yarnctl.units import Resources
 
 
-def lever_settings(timing: Timing, may_lose_ratio: float, room_within_ms: int | None) -> LeverSettings:
+def lever_settings(
+    timing: Timing,
+    may_lose_ratio: float,
+    room_within_ms: int | None,
+    second_worth_ratio: float | msgspec.UnsetType = msgspec.UNSET,
+    kills_max: int | msgspec.UnsetType = msgspec.UNSET,
+) -> LeverSettings:
     """Return what is predicted of levers on a cluster with these times.
 
     A suspension that has written its checkpoint is seen by the next look, and its container is then
@@ -53,13 +60,16 @@ def lever_settings(timing: Timing, may_lose_ratio: float, room_within_ms: int | 
     heard_ms = timing.suspend_poll_ms // 2 if timing.trigger == "umbilical" else beat_ms
     leave_ms = timing.exit_ms + timing.nm_heartbeat_ms * 3 // 4
     suspend_ms = heard_ms + timing.drain_ms + timing.upload_ms + timing.exit_ms + beat_ms
-    within_ms = suspend_ms if room_within_ms is None else room_within_ms
+    usual_ms = suspend_ms * ROOM_SUSPENSIONS if second_worth_ratio else suspend_ms
+    within_ms = usual_ms if room_within_ms is None else room_within_ms
     return LeverSettings(
         room_within_ms=within_ms,
         suspend_ms=suspend_ms,
         leave_ms=leave_ms,
         commit_ms=timing.task_commit_ms,
         may_lose_ratio=may_lose_ratio,
+        second_worth_ratio=second_worth_ratio,
+        kills_max=kills_max,
     )
 
 
@@ -149,9 +159,10 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     """What stays the same between the schemes of one comparison.
 
     ``lower``: with ``--cap-queue``; ``ahead_max``: with ``--predicted-demand`` so many. Of a mix:
-    ``may_lose_ratio`` of the preemptable queues' container time, and how soon a lever must give room (None:
-    as soon as a suspension does). ``leaves`` and ``parents``: a tree, in the place of all other queues;
-    ``source``: where its queues on demand come from; ``labels``: of its first nodes.
+    ``may_lose_ratio`` of the preemptable queues' container time, how soon a lever must give room (None: as
+    soon as a suspension does), what a second is worth and how often a task may be killed. ``leaves`` and
+    ``parents``: a tree, in the place of all other queues; ``source``: where its queues on demand come from;
+    ``labels``: of its first nodes.
     """
 
     nodes: int
@@ -170,6 +181,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     ahead_max: int = 0
     may_lose_ratio: float = 0.0
     room_within_ms: int | None = None
+    second_worth_ratio: float | msgspec.UnsetType = msgspec.UNSET
+    kills_max: int | msgspec.UnsetType = msgspec.UNSET
     leaves: tuple[QueueConfig, ...] = ()
     parents: tuple[ParentConfig, ...] = ()
     source: QueueSource | None = None
@@ -273,7 +286,13 @@ class Run:
     def _attach(self, journal: Journal) -> None:
         settings = msgspec.structs.replace(self.setup.settings, eviction=self.scheme.eviction)
         if self.scheme.mix:
-            levers = lever_settings(self.setup.timing, self.setup.may_lose_ratio, self.setup.room_within_ms)
+            levers = lever_settings(
+                self.setup.timing,
+                self.setup.may_lose_ratio,
+                self.setup.room_within_ms,
+                self.setup.second_worth_ratio,
+                self.setup.kills_max,
+            )
             settings = msgspec.structs.replace(settings, levers=levers)
         self.journal: Journal = journal
         ahead_max, preempting = self.setup.ahead_max, settings.preempting_queues

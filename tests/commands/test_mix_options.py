@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec import UNSET
 
 from emulator.cli import PROGRAM
 from tests.daemon_plans import plan_for
@@ -132,7 +133,11 @@ def test_in_flight_defaults_let_a_small_cluster_suspend_four_at_once() -> None:
 
 def test_the_daemon_s_mix_has_a_budget_and_a_span() -> None:
     levers = plan("--eviction", "mix").settings.levers
-    assert (levers.may_lose_ratio, levers.room_within_ms, levers.suspend_ms) == (0.0, 4000, 4000)
+    assert (levers.may_lose_ratio, levers.room_within_ms, levers.suspend_ms) == (0.0, 12_000, 4000)
+    assert (levers.second_worth_ratio, levers.kills_max) == (1.0, 3)
+    plain = plan("--eviction", "mix", "--second-worth", "0").settings.levers
+    assert (plain.room_within_ms, plain.second_worth_ratio, plain.kills_max) == (4000, UNSET, UNSET)
+    assert plan("--eviction", "mix", "--second-worth", "2.5").settings.levers.second_worth_ratio == 2.5
     told = plan("--eviction", "mix", "--may-lose", "2%", "--room-within", "3s")
     assert told.attachment.levers
     assert (told.settings.levers.may_lose_ratio, told.settings.levers.room_within_ms) == (0.02, 3000)

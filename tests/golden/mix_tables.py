@@ -13,7 +13,7 @@ import msgspec
 from tests.golden.tables import GUARD_FREE, candidate, case
 from yarnctl.deciding.case import Case, Choice
 from yarnctl.deciding.levers import LeverKind
-from yarnctl.deciding.loss_budget import LossLeft
+from yarnctl.deciding.loss_budget import LossLeft, TaskLoss
 from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.offers import MixInput
@@ -52,7 +52,7 @@ def given(
         ("research", "end"): end_s * SLOT_S,
     }
     names = dict.fromkeys(jobs, ("research", "u"))
-    return MixInput(LossLeft(left, lately), dict(awaited or {}), names)
+    return MixInput(LossLeft(left, dict.fromkeys(lately, TaskLoss(1))), dict(awaited or {}), names)
 
 
 def mix_case(

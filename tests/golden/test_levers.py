@@ -246,7 +246,7 @@ def test_amounts_that_are_used_together_are_allowed_together():
     other = left.copy()
     other.take("research", "ann", "kill", 60 * SLOT_S, "m_1")
     assert (other.allows([half]), left.allows([half, half])) == (False, True)
-    assert (list(other.killed), list(left.killed)) == (["m_1"], [])
+    assert (list(other.taken), list(left.taken)) == (["m_1"], [])
 
 
 def test_a_task_is_named_by_its_attempt_without_its_number():

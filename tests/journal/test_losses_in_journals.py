@@ -10,7 +10,7 @@ from emulator.virtual.schemes import SCHEMES
 from tests.golden.mix_tables import NOW_MS, mix_settings, rules
 from tests.golden.tables import app, cluster, seen, with_
 from tests.property.playing import require_replayed
-from tests.property.stories import STORIES, job, tell, three_nodes
+from tests.property.stories import STORIES, job, mix, tell, three_nodes
 from tests.unit.deciding.test_mix import SHARES, a_map
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.held_windows import MARK_MS
@@ -80,6 +80,27 @@ def test_the_journal_of_a_mix_decides_again_to_the_byte():
     journal = MemoryJournal()
     journal.append(records)
     require_replayed(journal)
+
+
+def test_a_journal_with_prices_decides_again_to_the_byte_and_a_state_has_the_observed_spans():
+    run = mix(second_worth_ratio=5.0, kills_max=3)
+    records = list(tell(run).records)
+    journal = MemoryJournal()
+    journal.append(records)
+    require_replayed(journal)
+    assert run.controller is not None
+    times = run.controller.ledger.times.by_verb
+    assert times
+    place = len(records) // 2
+    left = decode(encode(folded(records[:place]).state()))
+    assert isinstance(left, State)
+    assert left.ledger.lever_times
+    assert folded(records[place:], folded([left])).ledger.times.by_verb == times
+
+
+def test_without_a_price_no_span_is_kept():
+    _, records = told()
+    assert folded(records).ledger.times.by_verb == {}
 
 
 # --- what was held is an input ----------------------------------------------------------------------

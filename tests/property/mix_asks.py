@@ -14,7 +14,7 @@ from tests.golden.mix_tables import NOW_MS, RULES, mix_settings
 from yarnctl.deciding.case import Candidate, Case, Need
 from yarnctl.deciding.held_windows import user_owner
 from yarnctl.deciding.levers import LeverKind
-from yarnctl.deciding.loss_budget import LossLeft
+from yarnctl.deciding.loss_budget import LossLeft, TaskLoss
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.offers import MixInput
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES, JobUsage
@@ -120,7 +120,7 @@ class Chance:
         attempts = [task.attempt for row in rows.values() for task in row]
         awaited = {name: NOW_MS + draw.choice((-1, 1500, 9000)) for name in attempts if draw.random() < 0.2}
         lately = [name[:-2] for name in attempts if draw.random() < 0.1]
-        return MixInput(LossLeft(left, lately), awaited, names, may_lose)
+        return MixInput(LossLeft(left, dict.fromkeys(lately, TaskLoss(1))), awaited, names, may_lose)
 
 
 def one_ask(seed: int) -> Asked:

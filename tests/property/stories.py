@@ -74,9 +74,9 @@ def nested() -> Run:
     return Run(setup, jobs, SCHEMES["natjam"], MemoryJournal())
 
 
-def mix() -> Run:
+def mix(**prices: Any) -> Run:
     """Two research jobs, one of long maps; for production tasks are awaited, suspended, ended and killed."""
-    setup = three_nodes(hold=True, may_lose_ratio=0.3)
+    setup = three_nodes(hold=True, may_lose_ratio=0.3, **prices)
     maps = job("r3", "research", 700, 8, 0, map_ms=(40_000,) * 8)
     jobs = (RESEARCH[0], maps, PRODUCTION, job("q", "production", 24_000, 0, 6))
     return Run(setup, jobs, SCHEMES["mix"], MemoryJournal())

@@ -58,6 +58,7 @@ class PreemptionOptions(NamedTuple):
     eviction: str = "natjam"
     may_lose: str | None = None
     room_within: str | None = None
+    second_worth: float | None = None
     budgets: Path | None = None
     allow_priority: bool = False
     cap_queue: bool = False
@@ -133,7 +134,14 @@ _PREEMPTION = (
         "--room-within",
         metavar="SPAN",
         help="With --eviction mix: maximum time until a lever frees a container, for example 3s.  [default:"
-        " 4s]",
+        " 12s; with --second-worth 0: 4s]",
+    ),
+    click.option(
+        "--second-worth",
+        type=click.FloatRange(0, 1000),
+        metavar="W",
+        help="With --eviction mix: seconds of lost research work that one second of a waiting production"
+        " container is worth. 0: the least lost work counts alone.  [default: 1]",
     ),
     click.option(
         "--budgets",
@@ -370,13 +378,17 @@ def _budgets_of(preemption: PreemptionOptions) -> BudgetsFile:
 
 def levers_of(preemption: PreemptionOptions, mode: Mode, budgets_file: BudgetsFile) -> LeverSettings | None:
     """Return how levers are chosen (None: ``--eviction natjam``); BadInput names the option."""
+    import msgspec
+
     from yarnctl.deciding.order import LEAVE_MS, SUSPEND_MS
     from yarnctl.deciding.settings import LeverSettings
+    from yarnctl.deciding.waiting_worth import KILLS_MAX, ROOM_SUSPENSIONS, SECOND_WORTH_RATIO
 
     if preemption.eviction != "mix":
         for option, value in (
             ("--may-lose", preemption.may_lose),
             ("--room-within", preemption.room_within),
+            ("--second-worth", preemption.second_worth),
         ):
             if value is not None:
                 raise BadInput(option, "requires --eviction mix", "add --eviction mix, or remove it")
@@ -387,14 +399,18 @@ def levers_of(preemption: PreemptionOptions, mode: Mode, budgets_file: BudgetsFi
     if mode == "deadlines":
         problem = "mix works only between queues, not with --mode deadlines"
         raise BadInput("--eviction", problem, "remove --mode deadlines")
-    within = preemption.room_within
+    within, worth = preemption.room_within, preemption.second_worth
+    worth = SECOND_WORTH_RATIO if worth is None else worth
+    usual_ms = SUSPEND_MS * ROOM_SUSPENSIONS if worth else SUSPEND_MS
     return LeverSettings(
-        room_within_ms=SUSPEND_MS if within is None else span_ms_of("--room-within", within),
+        room_within_ms=usual_ms if within is None else span_ms_of("--room-within", within),
         suspend_ms=SUSPEND_MS,
         leave_ms=LEAVE_MS,
         commit_ms=COMMIT_MS,
         may_lose_ratio=part_of("--may-lose", preemption.may_lose or "0%"),
         budgets=budgets_file.rules,
+        second_worth_ratio=worth or msgspec.UNSET,
+        kills_max=KILLS_MAX if worth else msgspec.UNSET,
     )
 
 

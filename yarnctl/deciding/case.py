@@ -16,6 +16,7 @@ from yarnctl.deciding.levers import AwaitedTask, LeverPull
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.policies import JobUsage
 from yarnctl.deciding.releaser import Reason
+from yarnctl.deciding.waiting_worth import NO_PRICE, SecondPrice
 from yarnctl.units import Resources
 
 
@@ -45,7 +46,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     ``free`` is the capacity per node that is not forecast to be assigned. ``tasks`` has an entry per job
     whose tasks have been observed. ``barred`` maps attempts, ``closed`` applications, to the reason for their
     exclusion; ``reserved`` maps nodes to the other applications whose reservation would be given the
-    capacity.
+    capacity. ``second``: the price of each ms until a requested container is free.
     """
 
     number: int
@@ -58,6 +59,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     barred: Mapping[str, Reason] = {}
     closed: Mapping[str, Reason] = {}
     reserved: Mapping[str, str] = {}
+    second: SecondPrice = NO_PRICE
 
 
 class Pick(NamedTuple):

@@ -28,6 +28,7 @@ import msgspec
 from yarnctl.deciding import records
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import AwaitedEnds, Bars
+from yarnctl.deciding.lever_times import LeverTimes
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, TABLE, Event
 from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.model import (
@@ -93,6 +94,7 @@ class Ledger:
         self.losses = LossBudget()
         self.regrowing = Regrowing()
         self.awaited = AwaitedEnds()
+        self.times = LeverTimes()
         self.excluded, self.tries, self.indices = self.bars.barred, self.bars.tries, Indices()
         index = self.indices
         self.by_container, self.by_requester = index.by_container, index.by_requester
@@ -197,6 +199,9 @@ class Ledger:
             self.indices.unfree(before)
         if target == "freed":
             self.indices.free(changed)
+            levers = self.settings.levers
+            if record.event == "ended-as-ordered" and levers is not None and levers.second_worth_ratio:
+                self.times.freed(changed, at_ms, levers)
             if before.verb == "suspend":
                 self.suspended[record.order] = changed
         if target not in OPEN:
@@ -312,6 +317,7 @@ class Ledger:
         self.losses.set_back(by_ms)
         self.regrowing.set_back(by_ms)
         self.awaited.set_back(by_ms)
+        self.times.set_back(by_ms)
 
     # --- reading ------------------------------------------------------------------------------
 

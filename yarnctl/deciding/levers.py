@@ -78,24 +78,34 @@ class AwaitedTask(msgspec.Struct, frozen=True, array_like=True):
     serves: int
 
 
+def kills_max(lever_settings: LeverSettings) -> int:
+    """Return how often one task may be killed in the window of the budgets."""
+    return lever_settings.kills_max or 1  # UNSET is false
+
+
 def reduced_nothing(task: TaskView, now_ms: int) -> bool:
     """Return whether a reduce has begun no key: it fetches, waits for maps, or returns from a checkpoint."""
     return task.kind == "reduce" and not task.checkpointable and task.since_ms >= now_ms
 
 
 def levers_of(
-    task: TaskView, now_ms: int, lever_settings: LeverSettings, awaited_until_ms: int
+    task: TaskView,
+    now_ms: int,
+    lever_settings: LeverSettings,
+    awaited_until_ms: int,
+    drain_late_ms: int = 0,
 ) -> Iterator[Lever]:
     """Yield the levers of a running task that free its container in time; objections are the chooser's.
 
     ``awaited_until_ms``: until when the task's own end was promised before (-1: it was not). It is not
-    awaited again after that.
+    awaited again after that. ``drain_late_ms``: how much later than predicted executors left so far.
     """
     attempt, kind = task.attempt, task.kind
     if kind in LEAVING:
         if task.checkpointable and task.remaining_ms >= 0:
             lost_ms = max(0, now_ms - task.since_ms)
-            yield Lever(attempt, LEAVING[kind], task.remaining_ms, lost_ms, task.resume_cost_ms, "come-back")
+            free_in_ms = max(0, task.remaining_ms + drain_late_ms)
+            yield Lever(attempt, LEAVING[kind], free_in_ms, lost_ms, task.resume_cost_ms, "come-back")
         return
     if reduced_nothing(task, now_ms):
         yield Lever(attempt, "end", lever_settings.leave_ms, 0, task.resume_cost_ms, "run-again")

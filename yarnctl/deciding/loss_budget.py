@@ -185,7 +185,23 @@ class LossBudget:
                     key = payer, budget_of(each.kind)
                     left[key] = left.get(key, 0) - each.mib_ms
         recent = [each for each in self.charges.values() if each.at_ms > now_ms - lever_settings.window_ms]
-        return LossLeft(left, (each.task for each in recent if each.kind == "kill"))
+        return LossLeft(left, killed_of(each for each in recent if each.kind == "kill"))
+
+
+class TaskLoss(NamedTuple):
+    """How often a task was killed in the window, and the work, in ms, that it lost by that."""
+
+    kills: int = 0
+    lost_ms: int = 0
+
+
+def killed_of(charges: Iterable[Charge]) -> dict[str, TaskLoss]:
+    """Return what each task lost by the kills among some charges."""
+    found: dict[str, TaskLoss] = {}
+    for each in charges:
+        before = found.get(each.task, TaskLoss())
+        found[each.task] = TaskLoss(before.kills + 1, before.lost_ms + each.lost_ms)
+    return found
 
 
 class BudgetStanding(NamedTuple):
@@ -253,12 +269,22 @@ def standings(
 class LossLeft:
     """What is left during one choice, by queue and lever: used by picks as they are made.
 
-    ``killed``: tasks of which an attempt was killed in the window, or by this choice: none is killed again.
+    ``killed``: what tasks lost of which an attempt was killed in the window. ``taken``: the tasks that are
+    killed by this choice, none of them again.
     """
 
-    def __init__(self, left: Mapping[tuple[str, LeverKind], int], killed: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        left: Mapping[tuple[str, LeverKind], int],
+        killed: Mapping[str, TaskLoss] = MappingProxyType({}),
+    ) -> None:
         self._left = dict(left)
-        self.killed = dict.fromkeys(killed)
+        self.killed = dict(killed)
+        self.taken: dict[str, None] = {}
+
+    def may_kill(self, task: str, kills_max: int) -> bool:
+        """Return whether an attempt of a task may be killed once more."""
+        return task not in self.taken and self.killed.get(task, TaskLoss()).kills < kills_max
 
     def allows(self, pulls: Iterable[tuple[str, str, LeverKind, int]]) -> bool:
         """Return whether all of these amounts (queue, user, lever, MiB-ms) may be used together."""
@@ -287,7 +313,7 @@ class LossLeft:
             key = owner, budget_of(kind)
             self._left[key] = self._left.get(key, 0) - mib_ms
         if kind == "kill":
-            self.killed[task] = None
+            self.taken[task] = None
 
     def amount(self, queue: str, kind: LeverKind) -> int:
         """Return how much is left (below 0: a later fact made a charge larger)."""
@@ -302,4 +328,6 @@ class LossLeft:
 
     def copy(self) -> LossLeft:
         """Return another that is used apart."""
-        return LossLeft(self._left, self.killed)
+        other = LossLeft(self._left, self.killed)
+        other.taken.update(self.taken)
+        return other

@@ -3,10 +3,11 @@
 Law: ``choose_mix`` is a function, and a task that is neither picked, awaited, shown nor compared changes
 nothing in its choice: so the journal holds these alone. For each request, among levers that free a container
 within ``room_within_ms``: the least lost work, then the least overhead, then the paper's job and task
-policies, then the attempt. A whole request is met on one node; several small containers of a node are
-combined so that their sum is the least (exactly, for up to ``EXACT_MAX`` of them). What a budget does not
-allow is left out by name. A task that ends by itself in time is awaited: no order, but its container counts
-as coming until the instant that was promised.
+policies, then the attempt. Where a second has a price (:mod:`yarnctl.deciding.waiting_worth`): first the sum
+of lost work, overhead and what the time until the container is free costs. A whole request is met on one
+node; several small containers of a node are combined so that their sum is the least (exactly, for up to
+``EXACT_MAX`` of them). What a budget does not allow is left out by name. A task that ends by itself in time
+is awaited: no order, but its container counts as coming until the instant that was promised.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from heapq import nsmallest
 
 from yarnctl.deciding.case import Case, Choice, Pick, RefusedJob, RefusedTask
-from yarnctl.deciding.levers import AwaitedTask, LeverKind, LeverPull
+from yarnctl.deciding.levers import AwaitedTask, LeverKind, LeverPull, kills_max
 from yarnctl.deciding.loss_budget import CHARGED, charged_ms, task_of
 from yarnctl.deciding.offers import Cost, LeverOffers, MixInput, Option
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.waiting_worth import NO_PRICE, SecondPrice
 from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
 EXACT_MAX = 14
@@ -33,6 +35,8 @@ class Mixing:
         self.case, self.settings, self.given = case, settings, mix_input
         self.offers = LeverOffers(case, settings, mix_input)
         self.left = mix_input.left.copy()
+        assert settings.levers is not None
+        self.kills_max = kills_max(settings.levers)
         self.picked_of = [0] * len(case.jobs)
         self.free: dict[str, Resources] = {}
         self.used: set[str] = set()
@@ -57,7 +61,7 @@ class Mixing:
             found = self._single(size)
             if self._combines:
                 group = self._group(size)
-                if group and (not found or _cost_of(group) < _cost_of(found)):
+                if group and (not found or self._total(group) < self._total(found)):
                     found = group
             if not found:
                 return wanted
@@ -94,12 +98,18 @@ class Mixing:
                 if each.attempt not in self.used and each.lever.kind != "rescale" and self._allowed((each,))
             ]
             free = self.free.get(node, self.case.free.get(node, NOTHING))
-            found = cheapest_cover(size, free, usable, self._allowed)
+            found = cheapest_cover(size, free, usable, self._allowed, self.case.second)
             if len(usable) > EXACT_MAX:
                 self.compare(usable)
-            if found and (not best or _group_key(found) < _group_key(best)):
+            if found and (not best or self._key(found) < self._key(best)):
                 best = found
         return best
+
+    def _total(self, options: list[Option]) -> Cost:
+        return _cost_of(options, self.case.second)
+
+    def _key(self, options: list[Option]) -> _GroupKey:
+        return _group_key(options, self.case.second)
 
     def compare(self, options: Iterable[Option]) -> None:
         """Note options of which not all were combined: without one of them others would have been."""
@@ -160,7 +170,7 @@ class Mixing:
         for option in options:
             if option.lever.kind == "kill":
                 task = task_of(option.attempt)
-                if task in self.left.killed or task in these:
+                if task in these or not self.left.may_kill(task, self.kills_max):
                     return True
                 these.add(task)
         return False
@@ -212,26 +222,36 @@ class Mixing:
 
 
 OptionKey = tuple[Cost, tuple[int, ...], tuple[int, ...], str]
+_GroupKey = tuple[Cost, int, list[OptionKey]]
 
 
 def _sorted_by(option: Option) -> OptionKey:
     return option[:4]
 
 
-def _cost_of(options: Iterable[Option]) -> Cost:
-    lost_ms = overhead_ms = 0
+def _cost_of(options: Iterable[Option], second: SecondPrice) -> Cost:
+    """Return the cost of options together: where a second has a price, the last of them is waited for."""
+    lost_ms = overhead_ms = longest_ms = 0
     for option in options:
         lost_ms += option.cost[0]
         overhead_ms += option.cost[1]
-    return lost_ms, overhead_ms
+        if second.parts:
+            wait_ms = second.of(option.lever.free_in_ms)
+            lost_ms -= wait_ms
+            longest_ms = max(longest_ms, wait_ms)
+    return lost_ms + longest_ms, overhead_ms
 
 
-def _group_key(options: list[Option]) -> tuple[Cost, int, list[OptionKey]]:
-    return _cost_of(options), len(options), [_sorted_by(option) for option in options]
+def _group_key(options: list[Option], second: SecondPrice) -> _GroupKey:
+    return _cost_of(options, second), len(options), [_sorted_by(option) for option in options]
 
 
 def cheapest_cover(
-    size: Resources, free: Resources, options: list[Option], allowed: Callable[[list[Option]], bool]
+    size: Resources,
+    free: Resources,
+    options: list[Option],
+    allowed: Callable[[list[Option]], bool],
+    second: SecondPrice = NO_PRICE,
 ) -> list[Option]:
     """Return the options of a node that make up ``size``, with what is ``free`` there, at least cost.
 
@@ -249,12 +269,12 @@ def cheapest_cover(
     def extend(place: int, have: Resources, chosen: list[Option]) -> None:
         nonlocal best
         if fits(size, have):
-            if (not best or _group_key(chosen) < _group_key(best)) and allowed(chosen):
+            if (not best or _group_key(chosen, second) < _group_key(best, second)) and allowed(chosen):
                 best = list(chosen)
             return
         if place == len(tried) or not fits(size, plus(have, suffix[place])):
             return
-        if best and _cost_of(chosen) > _cost_of(best):
+        if best and _cost_of(chosen, second) > _cost_of(best, second):
             return
         extend(place + 1, plus(have, tried[place].task.size), [*chosen, tried[place]])
         extend(place + 1, have, chosen)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from yarnctl.deciding.case import Case
 from yarnctl.deciding.draws import named, uniform
-from yarnctl.deciding.levers import Lever, levers_of
+from yarnctl.deciding.levers import LEAVING, Lever, kills_max, levers_of
 from yarnctl.deciding.loss_budget import NO_CONSENTS, LossLeft, task_of
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.policies import (
@@ -26,13 +26,15 @@ from yarnctl.deciding.policies import (
     JobPolicy,
 )
 from yarnctl.deciding.releaser import Reason, objections
-from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.waiting_worth import hold_ms
 
 OF_SUSPENDING = ("", "map", "not-checkpointable", "task-budget", "just-resumed", "remaining-unknown", "cost")
 """Objections to a suspension alone: other levers may be left."""
 
 Cost = tuple[int, int]
-"""Lost work and overhead, in ms."""
+"""Lost work (also that of earlier kills of the task) and overhead, in ms. Where a second has a price: what a
+lever costs in all, and its lost work alone."""
 
 _LOST = 1 << 44
 """A bound as one number: lost work times this, and overhead (which is less: ten years are below it)."""
@@ -57,12 +59,16 @@ class MixInput(NamedTuple):
 
     ``queue_and_user``: whose budgets an application's losses use (a tagged job has its id for the queue).
     ``may_lose``: by that first name, where the part that may be lost differs from the settings'.
+    ``rules``: the settings of levers with spans as observed (None: those of the settings).
+    ``drain_late_ms``: how much longer executors and workers take to leave than their tasks report.
     """
 
     left: LossLeft
     awaited_until_ms: Mapping[str, int]
     queue_and_user: Mapping[str, tuple[str, str]]
     may_lose: Mapping[str, float] = NO_CONSENTS
+    rules: LeverSettings | None = None
+    drain_late_ms: int = 0
 
 
 class Option(NamedTuple):
@@ -82,7 +88,8 @@ class LeverOffers:
 
     def __init__(self, case: Case, settings: Settings, mix_input: MixInput) -> None:
         assert settings.levers is not None
-        self.case, self.settings, self.rules, self.given = case, settings, settings.levers, mix_input
+        self.case, self.settings, self.given = case, settings, mix_input
+        self.rules = mix_input.rules or settings.levers
         self.offered: list[Option] = []
         self.passed: list[tuple[TaskView, int, Reason]] = []
         self._objection = objections(case.now_ms, settings, case.barred, case.reserved)
@@ -90,6 +97,8 @@ class LeverOffers:
         self._lines: dict[int, tuple[tuple[TaskView, ...], _Line]] = {}
         self._may_lose = self.rules.may_lose_ratio > 0 or any(mix_input.may_lose.values())
         self._near_ms = self.rules.room_within_ms - self.rules.leave_ms
+        self._second = case.second
+        self._kills_max = kills_max(self.rules)
         self.keys = self._job_keys()
         self._task_policy = TASK_POLICIES[settings.task_policy]
         self._heads: list[_Head] = []
@@ -127,6 +136,11 @@ class LeverOffers:
             if tasks is None:
                 missing.append(name)
                 continue
+            if self._second.parts:
+                self._heads.append(
+                    (min(self._priced_bounds(tasks), default=_NEVER), keys[index], _FIRST, index)
+                )
+                continue
             if not tasks:
                 least = _NEVER
             elif min(map(_REMAINING_MS, tasks)) <= near_ms:
@@ -141,6 +155,8 @@ class LeverOffers:
     def _bounds(self, tasks: tuple[TaskView, ...]) -> list[int]:
         """Return what each task costs at the least: nothing if it may be awaited, else by its kind."""
         now_ms, near_ms = self.case.now_ms, self._near_ms
+        if self._second.parts:
+            return self._priced_bounds(tasks)
         if not self._may_lose:
             return [
                 0 if t[5] <= near_ms else t[6] if t[4] == "reduce" or t[7] >= now_ms else _NEVER
@@ -152,6 +168,21 @@ class LeverOffers:
             else t[6]
             if t[4] == "reduce" or t[7] >= now_ms
             else (now_ms - t[7]) * _LOST + t[6]
+            for t in tasks
+        ]
+
+    def _priced_bounds(self, tasks: tuple[TaskView, ...]) -> list[int]:
+        """Return the same where a second has a price: it is the least that the wait for a lever costs."""
+        now_ms, near_ms = self.case.now_ms, self._near_ms
+        wait_ms = self._second.of(min(self.rules.leave_ms, self.rules.suspend_ms))
+        return [
+            0
+            if t[5] <= near_ms
+            else (t[6] + wait_ms) * _LOST
+            if t[4] == "reduce" or t[7] >= now_ms
+            else (now_ms - t[7] + t[6] + (wait_ms if t[4] == "map" else 0)) * _LOST
+            if self._may_lose
+            else _NEVER
             for t in tasks
         ]
 
@@ -208,9 +239,26 @@ class LeverOffers:
         if policy.draws:
             draw = uniform(self.settings.seed, self.case.number, named(task.attempt))
         key = policy.key(task, self.case.now_ms, draw)
-        cost = (found.lost_ms, found.overhead_ms)
+        cost = self._cost(found, index)
         option = Option(cost, self.keys[index], key, task.attempt, index, task, found)
-        heappush(self._ready, (found.lost_ms * _LOST + found.overhead_ms, option))
+        heappush(self._ready, (cost[0] * _LOST + cost[1], option))
+
+    def _cost(self, lever: Lever, index: int) -> Cost:
+        lost_ms = lever.lost_ms
+        if lever.kind == "kill" and (before := self.given.left.killed.get(task_of(lever.unit))):
+            lost_ms += before.lost_ms
+        if not self._second.parts:
+            return lost_ms, lever.overhead_ms
+        cost_ms = lost_ms + lever.overhead_ms + self._second.of(lever.free_in_ms)
+        if lever.kind != "wait":
+            cost_ms += hold_ms(self.case.jobs[index].usage.releasable)
+        return cost_ms, lost_ms
+
+    def _is_worth(self, lever: Lever, task: TaskView, index: int) -> bool:
+        """Return whether a lever costs no more than to wait until its task ends by itself."""
+        if not self._second.parts or task.remaining_ms < 0 or task.kind in LEAVING or lever.kind == "end":
+            return True
+        return self._cost(lever, index)[0] <= self._second.of(task.remaining_ms + self.rules.leave_ms)
 
     def _no_loss(self, index: int) -> Reason:
         """Return why no map of a job may be killed at all; "": some may."""
@@ -230,18 +278,23 @@ class LeverOffers:
             reason = ""
             if self.settings.cost_guard and task.remaining_ms <= task.resume_cost_ms:
                 reason = "cost" if task.remaining_ms >= 0 else "remaining-unknown"
+        if reason == "cost" and self._second.parts:
+            reason = ""  # what waits is compared, too
         best: Lever | None = None
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
-        for lever in levers_of(task, self.case.now_ms, self.rules, until_ms):
+        for lever in levers_of(task, self.case.now_ms, self.rules, until_ms, self.given.drain_late_ms):
             if lever.free_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and reason):
                 continue
             if lever.kind == "kill" and (no := self._no_loss(index)):
                 reason = no
                 continue
-            if lever.kind == "kill" and task_of(task.attempt) in self.given.left.killed:
+            if lever.kind == "kill" and not self.given.left.may_kill(task_of(task.attempt), self._kills_max):
                 reason = "killed-lately"
                 continue
-            if best is None or (lever.lost_ms, lever.overhead_ms) < (best.lost_ms, best.overhead_ms):
+            if not self._is_worth(lever, task, index):
+                reason = "not-worth"
+                continue
+            if best is None or self._cost(lever, index) < self._cost(best, index):
                 best = lever
         return best if best is not None else reason or "not-in-time"
 

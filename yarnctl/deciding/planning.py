@@ -18,6 +18,7 @@ from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.guarantees import GivenLimits
 from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.lever_times import corrected
 from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import NAME_MAX, Action, ApplicationView, Release, Snapshot, Suspend, TaskView
@@ -44,6 +45,7 @@ from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Effects, Settlement
 from yarnctl.deciding.tree_model import placed_in
+from yarnctl.deciding.waiting_worth import price_for
 from yarnctl.units import Resources
 
 REVISIONS_MAX = 4
@@ -244,6 +246,7 @@ def _plan(
                 barred=barred,
                 closed=closed,
                 reserved={node: name for node, name in reserved if name != wanted.application.application},
+                second=price_for(wanted.application, here.snapshot, settings.levers),
             )
             wish, case, choice, _ = flight.limit(wanted, case, settings, mix)
             while gives is not None and (fewer := within_limits(case, choice, gives)) is not None:
@@ -360,6 +363,8 @@ def mix_input(inputs: DemandInput, ledger: Ledger, settings: Settings) -> MixInp
             for view in inputs.snapshot.applications
         },
         {**queues, **consents},
+        corrected(settings.levers, ledger.times, inputs.now_ms),
+        ledger.times.of("drain", inputs.now_ms, settings.levers).long_ms,
     )
 
 

@@ -39,6 +39,7 @@ Reason = Literal[
     "user-loss-budget",
     "not-in-time",
     "killed-lately",
+    "not-worth",
     "executor-stays",
     "left-alone",
     "outside-hours",
@@ -68,7 +69,8 @@ REASONS: dict[str, str] = {
     "job-loss-budget": "the loss budget of its job is used up",
     "user-loss-budget": "the loss budget of its user is used up",
     "not-in-time": "would free its container too late",
-    "killed-lately": "an attempt of this task was killed within the window of the loss budget",
+    "killed-lately": "attempts of this task were killed within the window of the loss budget",
+    "not-worth": "to wait for its end costs less than to free its container",
     "executor-stays": (
         "the application keeps its minimum, other executors or workers are leaving, or the length of its"
         " tasks is unknown"
@@ -101,6 +103,7 @@ REMEDIES: dict[str, str] = {
     "user-loss-budget": "raise may_lose of the user, or wait",
     "not-in-time": "raise --room-within",
     "killed-lately": "wait until the window of the budget has passed",
+    "not-worth": "wait until the task ends, or raise --second-worth",
     "executor-stays": "wait, or lower the application's minimum",
     "outside-hours": "wait, or change hours of the queue in --budgets",
 }

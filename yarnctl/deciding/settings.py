@@ -40,6 +40,9 @@ class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
       may be lost work, and ``may_refetch_ratio`` overhead of reduces that were ended before their first key.
       ``budgets``: rules of single queues instead, and of single users in addition.
     * ``jobs_max``: tasks of at most this many jobs are compared, in the job policy's order.
+    * ``second_worth_ratio``: how many seconds of lost work one second of a waiting container is worth
+      (:mod:`yarnctl.deciding.waiting_worth`). 0 or unset: the least lost work counts, however long it takes.
+    * ``kills_max``: how often a task may be killed in the window of the budgets (unset: once).
     """
 
     room_within_ms: int
@@ -51,6 +54,8 @@ class LeverSettings(msgspec.Struct, frozen=True, kw_only=True):
     window_ms: int = 3_600_000
     jobs_max: int = 5_000
     budgets: tuple[LossRule, ...] = ()
+    second_worth_ratio: float | msgspec.UnsetType = msgspec.UNSET
+    kills_max: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

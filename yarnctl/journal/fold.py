@@ -16,6 +16,7 @@ from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.ledger_state import AwaitedEnds, BarSet, LedgerState, Retiring
+from yarnctl.deciding.lever_times import LeverTimes
 from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.model import Change, ChangeKind
 from yarnctl.deciding.order import order_number
@@ -173,6 +174,7 @@ def state_of(ledger: Ledger) -> LedgerState:
         losses=ledger.losses.state() if ledger.losses.charges else None,
         awaited_until_ms=dict(ledger.awaited.until_ms),
         shrunk=tuple(ledger.regrowing.shrunk.values()),
+        lever_times=tuple(ledger.times.by_verb.values()),
     )
 
 
@@ -205,4 +207,5 @@ def ledger_of(state: LedgerState, settings: Settings) -> Ledger:
     ledger.losses = LossBudget(state.losses)
     ledger.awaited = AwaitedEnds(state.awaited_until_ms)
     ledger.regrowing = Regrowing(state.shrunk)
+    ledger.times = LeverTimes(state.lever_times)
     return ledger

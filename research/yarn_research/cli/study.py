@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +19,9 @@ from emulator.cli.compare import option_of, schemes_of
 from yarnctl.amounts import part_of, span_ms_of
 from yarnctl.command_line import ProgressBar, output_option, print_json, print_table
 from yarnctl.errors import BadInput
+
+if TYPE_CHECKING:
+    from yarn_research.studies.hour_pairs import HourPair
 
 DEFAULT_SCHEMES = "soft-cap,yarn-tuned,natjam"
 DEFAULT_MAY_LOSE = "0%,2%"
@@ -31,6 +35,9 @@ _HOUR = re.compile(r"[0-9]{1,6}", re.ASCII)
 @click.option("--production", required=True, metavar="SPEC", help="Trace of the production workload.")
 @click.option("--research", required=True, metavar="SPEC", help="Trace of the research workload.")
 @click.option("--hours", default="all", show_default=True, metavar="all|A,B", help="Hours of production.")
+@click.option(
+    "--pairs", metavar="A/B,C/D", help="Pairs of a plan, production/research, not those by the rule."
+)
 @click.option("--nodes", required=True, type=int, metavar="N", help="How many nodes.")
 @click.option("--slots", required=True, type=int, metavar="N", help="Containers of each node.")
 @click.option("--schemes", default=DEFAULT_SCHEMES, show_default=True, metavar="A,B", help="Some of them.")
@@ -49,6 +56,22 @@ _HOUR = re.compile(r"[0-9]{1,6}", re.ASCII)
 )
 @click.option("--room-within", metavar="SPAN", help="mix takes levers that give room within it: 3s.")
 @click.option(
+    "--second-worth",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0, 1000),
+    metavar="W",
+    help="mix: seconds of lost work that one second of a waiting container is worth (0: no price).",
+)
+@click.option(
+    "--kills-max",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="mix: how often one task may be killed in the budget's window.",
+)
+@click.option(
     "--production-peak",
     default=1.0,
     show_default=True,
@@ -64,12 +87,15 @@ def command(
     production: str,
     research: str,
     hours: str,
+    pairs: str | None,
     nodes: int,
     slots: int,
     schemes: str,
     seeds: int,
     may_lose: str | None,
     room_within: str | None,
+    second_worth: float,
+    kills_max: int,
     production_peak: float,
     research_peak: float,
     out: Path,
@@ -99,8 +125,9 @@ def command(
     )
     check(scenario, option_of)
     budgets, room_within_ms = mix_options(scenario.schemes, may_lose, room_within)
-    rows = rows_of(scenario.schemes, budgets, room_within_ms)
-    study = prepare_study(scenario, rows, seeds, hours_named(hours))
+    rows = rows_of(scenario.schemes, budgets, room_within_ms, second_worth, kills_max)
+    named = None if pairs is None else pairs_named(pairs)
+    study = prepare_study(scenario, rows, seeds, hours_named(hours), named)
     Folder(out, study.identity, STUDY).require_ours()
     with StudyProgress("runs") as progress:
         answer = run_study(study, out, workers, progress, lambda results: study_json(study, results))
@@ -126,6 +153,21 @@ def hours_named(text: str) -> tuple[int, ...] | None:
     if len(set(found)) < len(found):
         raise BadInput("--hours", "an hour stands twice", "name each once")
     return found
+
+
+def pairs_named(text: str) -> tuple[HourPair, ...]:
+    """Return the pairs that ``--pairs`` names."""
+    from yarn_research.studies.hour_pairs import HourPair
+
+    found = []
+    for part in text.split(","):
+        hours = part.strip().split("/")
+        if len(hours) != 2 or not all(_HOUR.fullmatch(hour) for hour in hours):
+            raise BadInput("--pairs", f"{part[:40]!r} is not a pair", "use for example 12/18,13/19")
+        found.append(HourPair(int(hours[0]), int(hours[1])))
+    if len(set(found)) < len(found):
+        raise BadInput("--pairs", "a pair stands twice", "name each once")
+    return tuple(found)
 
 
 def mix_options(

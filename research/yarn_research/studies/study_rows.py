@@ -25,10 +25,16 @@ class SchemeRow(NamedTuple):
     scheme: Scheme
     may_lose_ratio: float | None = None
     room_within_ms: int | None = None
+    second_worth_ratio: float = 0.0
+    kills_max: int = 1
 
 
 def rows_of(
-    schemes: Sequence[str], may_lose_ratios: Sequence[float], room_within_ms: int | None
+    schemes: Sequence[str],
+    may_lose_ratios: Sequence[float],
+    room_within_ms: int | None,
+    second_worth_ratio: float = 0.0,
+    kills_max: int = 1,
 ) -> tuple[SchemeRow, ...]:
     """Return a row for each scheme, of ``mix`` one for each budget: ``mix-2`` may lose 2 %."""
     rows = []
@@ -37,7 +43,9 @@ def rows_of(
             rows.append(SchemeRow(name, SCHEMES[name]))
             continue
         rows += [
-            SchemeRow(f"{name}-{100 * ratio:g}", SCHEMES[name], ratio, room_within_ms)
+            SchemeRow(
+                f"{name}-{100 * ratio:g}", SCHEMES[name], ratio, room_within_ms, second_worth_ratio, kills_max
+            )
             for ratio in may_lose_ratios
         ]
     return tuple(rows)
@@ -48,5 +56,9 @@ def with_options(setup: Setup, row: SchemeRow) -> Setup:
     if row.may_lose_ratio is None:
         return setup
     return msgspec.structs.replace(
-        setup, may_lose_ratio=row.may_lose_ratio, room_within_ms=row.room_within_ms
+        setup,
+        may_lose_ratio=row.may_lose_ratio,
+        room_within_ms=row.room_within_ms,
+        second_worth_ratio=row.second_worth_ratio or msgspec.UNSET,
+        kills_max=msgspec.UNSET if row.kills_max == 1 else row.kills_max,
     )

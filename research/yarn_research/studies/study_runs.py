@@ -95,12 +95,19 @@ def _scaled(scenario: Scenario, side: _Side, hour: int) -> tuple[tuple[Job, ...]
 
 
 def prepare_study(
-    scenario: Scenario, rows: tuple[SchemeRow, ...], seeds: int, wanted: tuple[int, ...] | None
+    scenario: Scenario,
+    rows: tuple[SchemeRow, ...],
+    seeds: int,
+    wanted: tuple[int, ...] | None,
+    named: tuple[HourPair, ...] | None = None,
 ) -> Study:
-    """Read the traces and pair their hours; ``wanted`` are hours of production (None: all with work)."""
+    """Read the traces and pair their hours; ``wanted`` are hours of production (None: all with work).
+
+    ``named``: pairs of a plan, in the place of those by the rule of :mod:`yarn_research.studies.hour_pairs`.
+    """
     production, research = _side(scenario, "production"), _side(scenario, "research")
     pairs = pairs_of(tuple(production.hours), tuple(research.hours))
-    chosen = _chosen(pairs, wanted)
+    chosen = _chosen(pairs, wanted) if named is None else _named(named, production, research)
     scaled = {
         (side.job_class, hour): _scaled(scenario, side, hour)
         for side in (production, research)
@@ -132,6 +139,13 @@ def _chosen(pairs: tuple[HourPair, ...], wanted: tuple[int, ...] | None) -> tupl
             remedy = f"all, or some of {', '.join(map(str, known))}"
             raise BadInput("--hours", f"{hour}: production's trace has no work in this hour", remedy)
     return pairs if wanted is None else tuple(pair for pair in pairs if pair.production in wanted)
+
+
+def _named(named: tuple[HourPair, ...], production: _Side, research: _Side) -> tuple[HourPair, ...]:
+    for pair in named:
+        if pair.production not in production.hours or pair.research not in research.hours:
+            raise BadInput("--pairs", f"{pair.production}/{pair.research}: an hour has no work", "use others")
+    return named
 
 
 def _identity(scenario: Scenario, production: _Side, research: _Side) -> str:

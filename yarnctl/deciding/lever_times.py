@@ -1,0 +1,95 @@
+"""How long levers took on this cluster: a running estimate of each kind, with its spread.
+
+A fold over the journal: a sample is the span from the decision on an order until its container was free. Of
+executors and workers, whose own tasks say how long they take, it is by how much that was wrong. The estimate
+begins with what the settings have, which counts as one sample; after eight, each further one counts an eighth
+(the rule of TCP's round-trip times, RFC 6298, with a spread of mean deviations). Without a sample for
+``KEPT_MS`` the estimate is that of the settings again: a lever that was too slow to be used would never be
+measured again.
+
+Only where a second has a price (``LeverSettings.second_worth_ratio``); otherwise the settings alone count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from yarnctl.deciding.order import Order, OrderVerb
+from yarnctl.deciding.settings import LeverSettings
+
+WEIGHT_MAX = 8
+"""So many samples count: of more, the older ones less and less."""
+SPREADS = 2
+"""A span holds in nine of ten cases that is longer than the mean by so many mean deviations (of a normal
+distribution 95 %)."""
+KEPT_MS = 3_600_000
+
+
+class LeverTime(msgspec.Struct, frozen=True, array_like=True):
+    """What was observed of one kind of order: samples, mean, mean deviation from it, and the last instant."""
+
+    verb: OrderVerb
+    samples: int
+    mean_ms: int
+    spread_ms: int
+    at_ms: int
+
+    @property
+    def long_ms(self) -> int:
+        """Return the span that is seldom exceeded."""
+        return self.mean_ms + SPREADS * self.spread_ms
+
+
+def _part(number: int, parts: int) -> int:
+    """Return a part of a number, rounded towards 0, so that rising and falling are alike."""
+    return number // parts if number >= 0 else -(-number // parts)
+
+
+class LeverTimes:
+    """``by_verb``: what was observed of each kind."""
+
+    def __init__(self, times: Iterable[LeverTime] = ()) -> None:
+        self.by_verb: dict[OrderVerb, LeverTime] = {each.verb: each for each in times}
+
+    def freed(self, order: Order, at_ms: int, lever_settings: LeverSettings) -> None:
+        """Count an order whose container is free."""
+        own_ms = max(0, order.remaining_ms) if order.verb == "drain" else 0
+        took_ms = max(0, at_ms - order.ordered_at_ms) - own_ms
+        before = self.of(order.verb, at_ms, lever_settings)
+        weight = min(before.samples + 1, WEIGHT_MAX)
+        miss_ms = took_ms - before.mean_ms
+        self.by_verb[order.verb] = LeverTime(
+            order.verb,
+            weight,
+            before.mean_ms + _part(miss_ms, weight),
+            before.spread_ms + _part(abs(miss_ms) - before.spread_ms, weight),
+            at_ms,
+        )
+
+    def of(self, verb: OrderVerb, now_ms: int, lever_settings: LeverSettings) -> LeverTime:
+        """Return what is expected of a kind now; of drains beside what their tasks report."""
+        found = self.by_verb.get(verb)
+        if found is not None and now_ms - found.at_ms < KEPT_MS:
+            return found
+        first = {"suspend": lever_settings.suspend_ms, "kill": lever_settings.leave_ms, "drain": 0}
+        return LeverTime(verb, 1, first[verb], 0, now_ms)
+
+    def set_back(self, by_ms: int) -> None:
+        """Move every instant back by a span."""
+        self.by_verb = {
+            verb: msgspec.structs.replace(each, at_ms=each.at_ms - by_ms)
+            for verb, each in self.by_verb.items()
+        }
+
+
+def corrected(lever_settings: LeverSettings, times: LeverTimes, now_ms: int) -> LeverSettings:
+    """Return the settings with the spans in which levers give their containers, as far as observed."""
+    if not lever_settings.second_worth_ratio:
+        return lever_settings
+    return msgspec.structs.replace(
+        lever_settings,
+        suspend_ms=times.of("suspend", now_ms, lever_settings).long_ms,
+        leave_ms=times.of("kill", now_ms, lever_settings).long_ms,
+    )
