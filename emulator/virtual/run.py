@@ -152,6 +152,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     ``may_lose_ratio`` of the preemptable queues' container time, and how soon a lever must give room (None:
     as soon as a suspension does). ``leaves`` and ``parents``: a tree, in the place of all other queues;
     ``source``: where its queues on demand come from; ``labels``: of its first nodes.
+    ``governed``: a mix leaves levers alone where production does not need them.
     """
 
     nodes: int
@@ -174,6 +175,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[ParentConfig, ...] = ()
     source: QueueSource | None = None
     labels: tuple[NodeLabel, ...] = ()
+    governed: bool = True
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -274,7 +276,8 @@ class Run:
         settings = msgspec.structs.replace(self.setup.settings, eviction=self.scheme.eviction)
         if self.scheme.mix:
             levers = lever_settings(self.setup.timing, self.setup.may_lose_ratio, self.setup.room_within_ms)
-            settings = msgspec.structs.replace(settings, levers=levers)
+            governed = True if self.setup.governed else msgspec.UNSET
+            settings = msgspec.structs.replace(settings, levers=levers, governed=governed)
         self.journal: Journal = journal
         ahead_max, preempting = self.setup.ahead_max, settings.preempting_queues
         port_type = PORTS.get(type(self.cluster.timing), VirtualPort)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from yarnctl.deciding.governor import YieldState
 from yarnctl.deciding.levers import AwaitedTask
 from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.loss_budget import LossState
@@ -158,3 +159,4 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     losses: LossState | None = None
     awaited_until_ms: Mapping[str, int] = {}
     shrunk: tuple[Shrunk, ...] = ()
+    yields: YieldState | None = None

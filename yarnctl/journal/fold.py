@@ -13,6 +13,7 @@ from yarnctl.deciding import records
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.payments import payment_problem
 from yarnctl.deciding.controller import Remembered
+from yarnctl.deciding.governor import LeverYields
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.ledger_state import AwaitedEnds, BarSet, LedgerState, Retiring
@@ -173,6 +174,7 @@ def state_of(ledger: Ledger) -> LedgerState:
         losses=ledger.losses.state() if ledger.losses.charges else None,
         awaited_until_ms=dict(ledger.awaited.until_ms),
         shrunk=tuple(ledger.regrowing.shrunk.values()),
+        yields=ledger.yields.state(),
     )
 
 
@@ -205,4 +207,5 @@ def ledger_of(state: LedgerState, settings: Settings) -> Ledger:
     ledger.losses = LossBudget(state.losses)
     ledger.awaited = AwaitedEnds(state.awaited_until_ms)
     ledger.regrowing = Regrowing(state.shrunk)
+    ledger.yields = LeverYields(state.yields)
     return ledger
