@@ -503,18 +503,18 @@ class Controller:
                 )
 
     def _note_groups(self, plan: Plan, now_ms: int) -> None:
-        """Note which requests orders were sent for, and for which none could be."""
+        """Note which requests lack containers, and whether levers could be pulled for them."""
         groups: dict[str, Group] = {}
         lacking: dict[str, None] = {}
         for one in plan.planned:
             trigger, choice = one.demand.trigger, one.choice
             lacking[trigger.queue] = None
-            groups[trigger.application] = "with" if choice.picks else "" if choice.awaited else "without"
+            groups[trigger.application] = "with" if choice.picks or choice.awaited else "without"
         for part in plan.demand.by_label.values():
             for trigger, why in part.refused:
-                if isinstance(why, LeversInVain | LeversMakeLater):
-                    groups[trigger.application] = "without"
                 if isinstance(why, LACKING):
+                    is_stopped = isinstance(why, LeversInVain | LeversMakeLater)
+                    groups.setdefault(trigger.application, "without" if is_stopped else "with")
                     lacking[trigger.queue] = None
         self._looks.waits.note(groups, lacking, now_ms)
 

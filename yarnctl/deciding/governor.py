@@ -12,16 +12,20 @@ over by then.
 
 **By the last minutes**, for each requesting queue:
 
-* *yield*: of the last orders, at least ``LEAST``, more than half brought their requester nothing: another
-  application received the container, it was not claimed, the request was gone, or the task did not stop;
-* *time*: requests of applications that orders were sent for waited longer on average (by a tenth and half a
-  second) than those of applications for which no task could be chosen or levers were stopped, at least
-  ``LEAST`` of each. Of each application the first ``FIRST`` containers count: the thousandth waits for the
-  job's own tasks. A wait counts ``WAIT_MAX_MS`` at most.
+* *yield*: more than two of three of the last orders, at least ``LEAST``, brought their requester nothing:
+  another application received the container, it was not claimed, the request was gone, or the task did not
+  stop; or the tasks of the last ``IN_A_ROW`` did not. A suspension that was withdrawn in time cost nothing,
+  and does not count;
+* *time*: requests that lacked containers while levers could be pulled waited longer on average (by a quarter
+  and a second) than those for which no task could be chosen or levers were stopped, at least ``WAITS_LEAST``
+  of each. All of the first kind count, with orders or not: those that are served soon get none. Of each
+  application the first ``FIRST`` containers count: the thousandth waits for the job's own tasks. No wait
+  counts more than ``WAIT_MAX_MS``.
 
-Then no lever is pulled for the queue for a minute; after that it is tried again, with new counts. Each stop
-is twice as long as the one before, up to ``STOP_MAX_MS``; ``USEFUL_TO_FORGET`` useful orders in a row make
-the next one a first one again.
+Then no lever is pulled for the queue for a minute; after that it is tried again, with new counts, and with
+``TRIAL_MAX`` containers in flight at the most until as many orders were useful. Each stop is twice as long as
+the one before, up to ``STOP_MAX_MS``; ``USEFUL_TO_FORGET`` useful orders in a row make the next one a first
+one again.
 
 Yields and stops are a fold over the journal (:class:`LeverYields`, in the ledger). What looks show
 (:class:`Waits`) is memory of looks, as stale requests are (:mod:`yarnctl.deciding.looks`).
@@ -36,6 +40,7 @@ import msgspec
 
 from yarnctl.deciding.case import Choice
 from yarnctl.deciding.levers import LEAVING
+from yarnctl.deciding.lifecycle import RECALLABLE
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons.demand import (
@@ -57,7 +62,9 @@ WINDOW_MS = 600_000
 """The last minutes, over which orders and waits are compared."""
 BUCKET_MS = 60_000
 LEAST = 10
-"""So many orders, and so many requests with and without orders, are compared at the least."""
+WAITS_LEAST = 20
+IN_A_ROW = 4
+TRIAL_MAX = 2
 RECENT = 20
 """So many of a queue's last orders count."""
 FIRST_STOP_MS = 60_000
@@ -66,14 +73,16 @@ USEFUL_TO_FORGET = 10
 WAIT_MAX_MS = 60_000
 FIRST = 4
 """So many waits count since an application had no pending requests."""
-LATER_PERCENT = 110
-LATER_MS = 500
+LATER_PERCENT = 125
+LATER_MS = 1_000
 TURNOVER_MS = 10_000
 """The last looks, of which the turnover is the mean."""
 GAP_MAX_MS = 5_000
 """What happened between two looks further apart is not known."""
 HELD_MAX_MS = 3_000
 
+Yielded = Literal["useful", "vain", "failed"]
+"""What an order brought its requester; "failed": its task did not stop."""
 StopReason = LeversInVain | LeversMakeLater
 LACKING = HelpsItself | LeverHeldBack | LeversInVain | LeversMakeLater | OnItsWay
 """Reasons of applications that lack containers, beside those that a choice was made for."""
@@ -86,13 +95,13 @@ _NEEDLESS = NoPendingRequests | RoomElsewhere | RequestGone | ServedOtherwise | 
 class QueueYield(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of the last orders for one queue since its last stop, oldest first.
 
-    ``last``: (instant, whether it brought its requester nothing). ``useful``: how many useful in a row.
+    ``last``: with their instants. ``useful``: how many useful in a row.
     ``stops``: how many stops were not followed by enough of them; ``why``: the last, which began at
     ``began_ms``.
     """
 
     queue: str
-    last: tuple[tuple[int, bool], ...] = ()
+    last: tuple[tuple[int, Yielded], ...] = ()
     useful: int = 0
     stops: int = 0
     began_ms: int = 0
@@ -129,19 +138,21 @@ class LeverYields:
         queue = self.requesters.pop(order.order, None)
         if queue is None or not order.serves or order.observed:
             return
-        is_vain = target in ("misdirected", "given_up") or (
-            target == "withdrawn" and isinstance(why, _NEEDLESS)
-        )
-        is_vain = is_vain or (target == "lost" and order.state == "freed")
-        if not is_vain and target != "granted":
+        gone = target == "withdrawn" and isinstance(why, _NEEDLESS)
+        is_back = gone and order.verb == "suspend" and order.state in RECALLABLE
+        unclaimed = target == "lost" and order.state == "freed"
+        yielded: Yielded = "vain"
+        if target in ("granted", "given_up"):
+            yielded = "useful" if target == "granted" else "failed"
+        elif target != "misdirected" and not unclaimed and (is_back or not gone):
             return
         before = self.queues.get(queue) or QueueYield(queue=queue)
         if before.why is not None and at_ms < before.why.until_ms:
             return  # it was sent before the stop
-        useful = 0 if is_vain else before.useful + 1
+        useful = before.useful + 1 if yielded == "useful" else 0
         self.queues[queue] = msgspec.structs.replace(
             before,
-            last=(*before.last, (at_ms, is_vain))[-RECENT:],
+            last=(*before.last, (at_ms, yielded))[-RECENT:],
             useful=useful,
             stops=0 if useful >= USEFUL_TO_FORGET else before.stops,
         )
@@ -167,10 +178,20 @@ class LeverYields:
         """Return the reason to stop by the yield of a queue's orders; None: there is none."""
         if queue not in self.queues:
             return None
-        recent = [is_vain for at_ms, is_vain in self.queues[queue].last if at_ms > now_ms - WINDOW_MS]
-        if len(recent) < LEAST or sum(recent) * 2 <= len(recent):
+        recent = [yielded for at_ms, yielded in self.queues[queue].last if at_ms > now_ms - WINDOW_MS]
+        vain = sum(yielded != "useful" for yielded in recent)
+        failing = recent[-IN_A_ROW:] == ["failed"] * IN_A_ROW
+        if not failing and (len(recent) < LEAST or vain * 3 <= len(recent) * 2):
             return None
-        return LeversInVain(queue, now_ms + stop_ms(self.stops_of(queue)), sum(recent), len(recent))
+        return LeversInVain(queue, now_ms + stop_ms(self.stops_of(queue)), vain, len(recent))
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether levers are tried again for a queue, and too few orders were useful yet."""
+        return any(
+            each.stops and sum(yielded == "useful" for _, yielded in each.last) < TRIAL_MAX
+            for each in self.queues.values()
+        )
 
     def set_back(self, by_ms: int) -> None:
         """Move every instant back by a span."""
@@ -180,7 +201,7 @@ class LeverYields:
                 why = msgspec.structs.replace(why, until_ms=why.until_ms - by_ms)
             self.queues[queue] = msgspec.structs.replace(
                 each,
-                last=tuple((at_ms - by_ms, is_vain) for at_ms, is_vain in each.last),
+                last=tuple((at_ms - by_ms, yielded) for at_ms, yielded in each.last),
                 began_ms=each.began_ms - by_ms,
                 why=why,
             )
@@ -194,7 +215,7 @@ def stop_ms(stops: int) -> int:
 # --- what looks show ----------------------------------------------------------------------------------
 
 Group = Literal["", "with", "without"]
-"""How an application's requests are served: orders were sent for it, none could be, or neither."""
+"""How an application lacked containers: while levers could be pulled, while none could, or not at all."""
 
 
 class Line(NamedTuple):
@@ -313,7 +334,7 @@ class Waits:
         """Return the reason to stop by the waits of a queue's requests; None: there is none."""
         row = self.memory.buckets.get(queue, ())
         with_orders, without = sum(each.with_orders for each in row), sum(each.without for each in row)
-        if min(with_orders, without) < LEAST:
+        if min(with_orders, without) < WAITS_LEAST:
             return None
         with_ms = sum(each.with_ms for each in row) // with_orders
         without_ms = sum(each.without_ms for each in row) // without
@@ -348,7 +369,8 @@ def _compared(line: Line, view: ApplicationView, as_of_ms: int) -> tuple[Line, i
     pending = sum(request.count for request in view.requests)
     given = max(0, view.containers - line.containers)
     fell = max(0, line.pending - pending)
-    served = given + max(0, fell - line.given)
+    late = min(fell, line.given)  # of requests that were met by the look before
+    served = given + max(0, fell - late - given)
     ended = served - (view.containers - line.containers)
     requests, waits, left = list(line.requests), list[int](), served
     while left and requests:
@@ -367,7 +389,7 @@ def _compared(line: Line, view: ApplicationView, as_of_ms: int) -> tuple[Line, i
         if count > -more:
             requests.append((since_ms, count + more))
         more += count
-    kept = Line(view.queue, view.containers, as_of_ms, tuple(requests), max(0, given - fell))
+    kept = Line(view.queue, view.containers, as_of_ms, tuple(requests), max(0, given - (fell - late)))
     if requests:
         kept = kept._replace(group=line.group, counted=min(FIRST, line.counted + len(waits)))
     return kept, served, ended, waits

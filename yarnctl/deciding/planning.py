@@ -17,7 +17,7 @@ import msgspec
 from yarnctl.deciding.carried_out import shortages
 from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
-from yarnctl.deciding.governor import SelfHelp
+from yarnctl.deciding.governor import TRIAL_MAX, SelfHelp
 from yarnctl.deciding.guarantees import GivenLimits
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import RUNNING
@@ -346,6 +346,8 @@ class InFlight:
                 if queues is None or view.queue in queues
             )
             self.most = max(settings.in_flight_least, int(held * settings.in_flight_ratio_max))
+        if settings.governed and ledger.yields.is_trial:
+            self.most = min(TRIAL_MAX, TRIAL_MAX if self.most is None else self.most)
 
     def limit(
         self, demand: ApplicationDemand, case: Case, settings: Settings, mix: MixInput | None = None
