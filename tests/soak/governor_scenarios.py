@@ -107,7 +107,7 @@ def job(name: str, at_s: float, maps_s: Sequence[float], reduces_s: Sequence[flo
 def research(name: str = "nightly", maps_s: Sequence[float] = (), reduces: int = 10, **more: Any) -> Job:
     """Return research of ``reduces`` long reduces, or of maps."""
     return job(
-        name, 0, maps_s or (2, 2), [240 + each for each in range(reduces)], job_class="research", **more
+        name, 0, maps_s or (2, 2), [150 + each for each in range(reduces)], job_class="research", **more
     )
 
 
@@ -135,7 +135,7 @@ SCENARIOS: tuple[Adversarial, ...] = (
         (
             research(),
             *every(15, 12, [6] * 3),
-            *(job(f"a{at}", 38 + at * 5, [15] * 3, job_class="research", queue="adhoc") for at in range(40)),
+            *(job(f"a{at}", 38 + at * 6, [10] * 3, job_class="research", queue="adhoc") for at in range(20)),
         ),
         queues=(QueueConfig(name="adhoc", capacity_ratio=0.5, am_ratio=0.5),),
     ),
