@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import click
 
@@ -23,6 +24,7 @@ from emulator.experiments.report.scheme_tables import (
     narrow_text,
     outcome_rows,
     summary_row,
+    time_lost_rows,
     waiting_by_class,
     waiting_rows,
 )
@@ -31,6 +33,7 @@ from emulator.experiments.results.folder import Folder
 from emulator.scenario import Prepared
 from yarnctl import command_line
 from yarnctl.command_line import print_json, print_table
+from yarnctl.deciding.time_lost import SAVES, TimeCause
 from yarnctl.extras import require_extra
 
 
@@ -104,9 +107,23 @@ def print_outcome(comparison: runs.Comparison, output: str, out: Path | None) ->
         click.echo(narrow_text(list(summaries), outcome_rows(summaries)))
         click.echo(waits)
         click.echo(narrow_text(list(summaries), waiting_by_class(comparison.results)), nl=False)
+    _print_time_lost(comparison)
     print_reasons(comparison)
     if out is not None:
         click.echo(f"report: {out / 'report.html'}")
+
+
+def _print_time_lost(comparison: runs.Comparison) -> None:
+    """Print where production's time went under yarnctl, and what would have saved it."""
+    rows = time_lost_rows(comparison.results)
+    if not rows:
+        return
+    schemes = [name for name, result in comparison.results.items() if result.time_lost]
+    click.echo("\nContainer hours that production waited, as yarnctl found the causes:")
+    click.echo(narrow_text(schemes, rows), nl=False)
+    for row in rows:
+        if saves := SAVES.get(cast(TimeCause, row.label)):
+            click.echo(f"{row.label}: {saves}")
 
 
 def print_reasons(comparison: runs.Comparison) -> None:

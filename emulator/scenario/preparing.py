@@ -302,7 +302,16 @@ def identity(scenario: Scenario, jobs: tuple[Job, ...]) -> str:
     return hashlib.sha256(msgspec.json.encode(decides, order="sorted")).hexdigest()
 
 
-LATER = ("observe_only", "in_flight_ratio_max", "in_flight_least", "rest_ms", "levers", "deadlines", "hours")
+LATER = (
+    "observe_only",
+    "in_flight_ratio_max",
+    "in_flight_least",
+    "rest_ms",
+    "levers",
+    "deadlines",
+    "hours",
+    "governed",
+)
 """Settings that came after the first results were kept: at their defaults they change no identity."""
 
 

@@ -11,7 +11,7 @@ recorded in the journal first.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -34,6 +34,7 @@ from yarnctl.deciding.queue_hold import QueueCap, QueueLimits, capping
 from yarnctl.deciding.reasons.orders import DemandOver, QueueServing, ReadBack
 from yarnctl.deciding.records import Lowering, Record, Restored, Restoring, performed
 from yarnctl.deciding.settings import LeverSettings, Settings
+from yarnctl.deciding.time_lost import TimeCause, TimeLost
 from yarnctl.deciding.waiting_worth import ROOM_SUSPENSIONS
 from yarnctl.errors import BadInput, InvariantBroken
 from yarnctl.journal.chain import MemoryJournal
@@ -162,7 +163,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     ``may_lose_ratio`` of the preemptable queues' container time, how soon a lever must give room (None: as
     soon as a suspension does), what a second is worth and how often a task may be killed. ``leaves`` and
     ``parents``: a tree, in the place of all other queues; ``source``: where its queues on demand come from;
-    ``labels``: of its first nodes.
+    ``labels``: of its first nodes. ``governed``: a mix leaves levers alone where production does not need
+    them.
     """
 
     nodes: int
@@ -187,6 +189,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[ParentConfig, ...] = ()
     source: QueueSource | None = None
     labels: tuple[NodeLabel, ...] = ()
+    governed: bool = True
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -213,6 +216,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one run. ``waiting``: class -> cause -> ms of waiting containers, if it was counted.
 
     ``suspended_at_ms`` and ``killed_at_ms``: when a task left or was killed, in order; ``levers``: of a mix.
+    ``time_lost``: cause -> ms that production waited, as yarnctl found it, if what waits was counted.
     """
 
     scheme: str
@@ -229,6 +233,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     killed_at_ms: tuple[int, ...] = ()
     waiting: Waiting | msgspec.UnsetType = msgspec.UNSET
     levers: LeverFigures | msgspec.UnsetType = msgspec.UNSET
+    time_lost: Mapping[TimeCause, int] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Run:
@@ -270,6 +275,7 @@ class Run:
         if isinstance(self.cluster.rm.scheduler, TreeScheduler):
             self.cluster.rm.scheduler.source = setup.source
         self.samples: list[MemorySample] = []
+        self.time_lost = TimeLost()
         self.sample_ms = sample_ms
         self.controller: Controller | None = None
         self.levers: LeverTally | None = None
@@ -293,7 +299,8 @@ class Run:
                 self.setup.second_worth_ratio,
                 self.setup.kills_max,
             )
-            settings = msgspec.structs.replace(settings, levers=levers)
+            governed = True if self.setup.governed else msgspec.UNSET
+            settings = msgspec.structs.replace(settings, levers=levers, governed=governed)
         self.journal: Journal = journal
         ahead_max, preempting = self.setup.ahead_max, settings.preempting_queues
         port_type = PORTS.get(type(self.cluster.timing), VirtualPort)
@@ -320,7 +327,10 @@ class Run:
         scope, small = controller.to_observe, controller.ledger.regrowing.shrunk
         if scope.orders or small or self.port.facts_waiting() or self.port.demand(scope.probe_queues):
             wake_at_ms = tick(controller, self.port, self.journal)
+            if self.sample_ms:
+                self.time_lost.look(controller.verdicts, kernel.now_ms)
         else:
+            self.time_lost.look({}, kernel.now_ms)
             # Nothing can change before the next event: the first tick that could observe it is the next.
             next_ms = max(kernel.now_ms + 1, kernel.next_at_ms() or 0)
             wake_at_ms = next_ms + (-next_ms) % grid_ms
@@ -410,6 +420,7 @@ class Run:
             killed_at_ms=tuple(sorted(killed_at_ms)),
             waiting=self.waiting.close() if self.waiting else msgspec.UNSET,
             levers=self.levers.close() if self.levers else msgspec.UNSET,
+            time_lost=self.time_lost.waited_ms if self.controller and self.sample_ms else msgspec.UNSET,
         )
 
     @staticmethod

@@ -99,7 +99,7 @@ FROZEN = {
 @pytest.mark.parametrize(("profile", "place"), [(DEFAULT, 0), (PAPER, 1)], ids=["default", "paper"])
 def test_the_two_profiles_are_frozen(profile: settings.Settings, place: int) -> None:
     """A journal tells its settings, but results that were published name the profile only."""
-    without = {"levers": None, "deadlines": None, "hours": msgspec.UNSET}
+    without = {"levers": None, "deadlines": None, "hours": msgspec.UNSET, "governed": msgspec.UNSET}
     assert (
         msgspec.structs.asdict(profile)
         == COMMON | {name: row[place] for name, row in FROZEN.items()} | without

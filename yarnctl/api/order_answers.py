@@ -11,6 +11,7 @@ from yarnctl.api.paged import Count, ReasonOut, Size
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.order import OrderVerb
 from yarnctl.deciding.records import ApplicationName
+from yarnctl.deciding.time_lost import TimeCause
 from yarnctl.journal.explaining.story import Sent
 
 
@@ -120,6 +121,17 @@ class Bought(msgspec.Struct, frozen=True, kw_only=True):
 
     containers: Count
     waiting_saved_ms: Count
+
+
+class TimeLostOut(msgspec.Struct, frozen=True, kw_only=True):
+    """How long containers of production waited for one cause since the daemon's start, in container time.
+
+    ``saves``: what would have saved the time (null: nothing that a person can set).
+    """
+
+    cause: TimeCause
+    waited_ms: Count
+    saves: str | None
 
 
 class BudgetOut(msgspec.Struct, frozen=True, kw_only=True):

@@ -66,6 +66,7 @@ class PreemptionOptions(NamedTuple):
     predicted_demand: int = 0
     kill_on_timeout: bool = False
     order_timeout_s: int = 25
+    governor: bool = True
 
 
 class ListenOptions(NamedTuple):
@@ -148,6 +149,13 @@ _PREEMPTION = (
         type=click.Path(path_type=Path, dir_okay=False),
         help="TOML file of [queue.NAME] and [user.NAME]: the hours in which containers may be taken,"
         " leave_alone, and with --eviction mix may_lose and window (docs/site.md).",
+    ),
+    click.option(
+        "--governor/--no-governor",
+        default=True,
+        show_default=True,
+        help="With --eviction mix: use no lever that production does not need, and pause all of them while"
+        " production waits longer with them than without.",
     ),
     click.option(
         "--allow-priority", is_flag=True, help="With --mode deadlines: set YARN's application priorities."
@@ -441,6 +449,7 @@ def settings_of(
         rest_ms=REST_MS,
         kill_timeout_ms=preemption.order_timeout_s * 1000,
         observe_only=not preemption.enforce,
+        governed=True if levers is not None and preemption.governor else msgspec.UNSET,
     )
 
 

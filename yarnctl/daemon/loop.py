@@ -51,6 +51,7 @@ from yarnctl.deciding.records import (
     Contact,
     Decision,
     Epoch,
+    LeversStopped,
     Lowering,
     Performed,
     QueueResumed,
@@ -193,7 +194,7 @@ def _log(record: Record, observing: bool) -> None:
             _LOG.info("changing %s: %s", described(change), said(record.why))
     elif isinstance(record, Restoring):
         _LOG.info("restoring %s: %s", described(record.change), said(record.why))
-    elif isinstance(record, StoodAside):
+    elif isinstance(record, StoodAside | LeversStopped):
         _LOG.warning("%s", text(record.why))
     elif isinstance(record, QueueResumed):
         _LOG.info("an operator ended the pause of queue %s", record.queue)

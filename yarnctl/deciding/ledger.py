@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from yarnctl.deciding import records
+from yarnctl.deciding.governor import LeverYields
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import AwaitedEnds, Bars
 from yarnctl.deciding.lever_times import LeverTimes
@@ -95,6 +96,7 @@ class Ledger:
         self.regrowing = Regrowing()
         self.awaited = AwaitedEnds()
         self.times = LeverTimes()
+        self.yields = LeverYields()
         self.excluded, self.tries, self.indices = self.bars.barred, self.bars.tries, Indices()
         index = self.indices
         self.by_container, self.by_requester = index.by_container, index.by_requester
@@ -172,6 +174,8 @@ class Ledger:
     def _decision(self, record: records.Decision) -> None:
         requester, number = record.trigger.application, record.number
         self.decisions = number
+        if self.settings.governed:
+            self.yields.ordered(record.orders, record.trigger.queue)
         named = zip(record.orders, record.picks, record.groups, record.pulls, strict=True)
         for name, pick, group, pull in named:
             names = OrderNames(name, group, number)
@@ -205,11 +209,15 @@ class Ledger:
             if before.verb == "suspend":
                 self.suspended[record.order] = changed
         if target not in OPEN:
+            self.yields.settled(before, target, record.why, at_ms)
             self._settle(changed)
             self.sent.pop(record.order, None)
             self.bars.pause(changed, record.event, at_ms, self.settings)
             if record.event == "ended-otherwise" and record.why != LOST:
                 self._keep(before, at_ms, at_ms)  # ended from outside: its container is free
+
+    def _levers_stopped(self, record: records.LeversStopped) -> None:
+        self.yields.stop(record.why, record.at_ms)
 
     def _progressed(self, record: records.Progressed) -> None:
         order = self.open.get(record.order)
@@ -318,6 +326,7 @@ class Ledger:
         self.regrowing.set_back(by_ms)
         self.awaited.set_back(by_ms)
         self.times.set_back(by_ms)
+        self.yields.set_back(by_ms)
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -446,6 +455,7 @@ _APPLIES: dict[type, Callable[[Ledger, Any], None]] = {
     records.Performed: Ledger._performed,
     records.Decision: Ledger._decision,
     records.Awaited: Ledger._awaited,
+    records.LeversStopped: Ledger._levers_stopped,
     records.Transition: Ledger._transition,
     records.Progressed: Ledger._progressed,
     records.Transfer: Ledger._transferred,

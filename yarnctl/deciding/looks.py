@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from yarnctl.deciding.governor import WaitMemory, Waits
 from yarnctl.deciding.inputs import Echo, LookMemory
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.prioritising import Prioritiser
@@ -83,6 +84,7 @@ class Looks:
         self.refused: dict[str, TriggerReason] = {}
         self.prioritiser = Prioritiser(settings)
         self.stale_asks = StaleAsks()
+        self.waits = Waits()
         self._silent: dict[str, tuple[int, Reason]] = {}
 
     def left(self) -> LookMemory:
@@ -98,6 +100,7 @@ class Looks:
             waiting=None if pending is None else dict(pending),
             waiting_at_ms=self._work.pending_at_ms,
             silent=dict(self._silent),
+            waits=self.waits.memory if self._settings.governed else None,
         )
 
     def go_on(self, memory: LookMemory) -> None:
@@ -107,11 +110,12 @@ class Looks:
         self.prioritiser.go_on(memory.order, memory.sent, memory.declined)
         self._work.pending, self._work.pending_at_ms = memory.waiting, memory.waiting_at_ms
         self._silent = dict(memory.silent)
+        self.waits.memory = memory.waits or WaitMemory()
 
     @property
     def remembers(self) -> bool:
         """Whether an observation without pending requests changes anything here."""
-        return bool(self.refused or self._work.pending)
+        return bool(self.refused or self._work.pending or self.waits.memory.lines)
 
     def is_new(self, application: str, why: TriggerReason) -> bool:
         """Return whether this reason differs from the one given last, and remember it."""

@@ -9,6 +9,7 @@ another requester is due the same containers: that would stop two tasks where on
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from yarnctl.deciding.carried_out import shortages
 from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
+from yarnctl.deciding.governor import TRIAL_MAX, SelfHelp
 from yarnctl.deciding.guarantees import GivenLimits
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lever_times import corrected
@@ -36,10 +38,11 @@ from yarnctl.deciding.preemptor import (
     is_preempting,
     pending_count,
     preemptable,
+    refusing,
 )
-from yarnctl.deciding.reasons.demand import OthersFirst
+from yarnctl.deciding.reasons.demand import OthersFirst, TriggerReason
 from yarnctl.deciding.reasons.orders import NoPendingRequests, RequesterHasRoom, RoomElsewhere
-from yarnctl.deciding.records import ApplicationName, Decision
+from yarnctl.deciding.records import ApplicationName, Decision, Trigger
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.selector import choose
 from yarnctl.deciding.settings import Settings
@@ -122,13 +125,19 @@ class Plan(NamedTuple):
 
     ``touched`` are the attempts without which the plan would be another: those that any choice has picked,
     also a dropped one (it exceeded the limit of orders in flight); of a committed plan also those shown.
-    ``demand``: what was planned for, less the containers that others would receive.
+    ``demand``: what was planned for, less the containers that others would receive. ``declined``: the
+    label and application of triggers for which no lever is pulled now.
     """
 
     planned: tuple[Planned, ...]
     missing: tuple[str, ...]
     touched: frozenset[str] = frozenset()
     demand: ClusterDemand = NO_DEMAND
+    declined: Mapping[tuple[str, str], TriggerReason] = MappingProxyType({})
+
+    def why_declined(self, trigger: Trigger) -> TriggerReason | None:
+        """Return why no lever is pulled for a trigger; None: one may be."""
+        return self.declined.get((trigger.label, trigger.application))
 
 
 class ObservedTasks(NamedTuple):
@@ -160,6 +169,8 @@ def make_plan(
     while True:
         plan = _plan(demand, inputs, ledger, settings, tasks, first_number)
         touched |= plan.touched
+        if plan.declined:
+            demand = refusing(demand, plan.why_declined)
         plan = plan._replace(touched=touched, demand=demand)
         is_modelled = settings.model_scheduler and settings.mode != "deadlines"
         if plan.missing or not is_modelled or not inputs.snapshot.parents:
@@ -222,10 +233,12 @@ def _plan(
     barred = dict(ledger.excluded)
     planned: list[Planned] = []
     missing: dict[str, None] = {}
+    declined: dict[tuple[str, str], TriggerReason] = {}
     number = first_number
     queues = tuple(dict.fromkeys(name for part in parts.values() for name in part.preemptable_queues))
     flight = InFlight(inputs, ledger, settings, queues)
     mix = mix_input(inputs, ledger, settings)
+    self_help = None if inputs.waits is None else SelfHelp(inputs.waits, inputs.now_ms)
     last = list(parts.values())[-1].applications[-1]
     for label, part in parts.items():
         here = inputs.of_label(label)
@@ -253,6 +266,18 @@ def _plan(
                 wish, case, choice, _ = flight.limit(wish, fewer, settings, mix)
             if gives is not None:
                 gives = after_choice(choice, gives)
+            if self_help is not None:
+                lacking = sum(need.containers for need in wanted.shortfalls)
+                while wish.shortfalls:
+                    drops, why = self_help.keeps(wish.application, lacking, choice)
+                    if why is None:
+                        break
+                    left = sum(need.containers for need in wish.shortfalls) - drops
+                    wish, fewer = _fewer(wish, case, max(left, 0))
+                    wish, case, choice, _ = flight.limit(wish, fewer, settings, mix)
+                    if not wish.shortfalls:
+                        declined[label, wish.application.application] = why
+                self_help.planned(wish.application.queue, lacking)
             if not wish.shortfalls:
                 continue  # the limit in flight is reached: the next decision requests it again
             planned.append(Planned(wish, case, choice, mix))
@@ -267,7 +292,7 @@ def _plan(
     touched = flight.touched
     if not missing:
         touched.update(each.attempt for one in planned for each in one.choice.refused_tasks)
-    return Plan(tuple(planned), tuple(sorted(missing)), frozenset(touched))
+    return Plan(tuple(planned), tuple(sorted(missing)), frozenset(touched), declined=declined)
 
 
 def within_limits(case: Case, choice: Choice, limits: GivenLimits) -> Case | None:
@@ -324,6 +349,8 @@ class InFlight:
                 if queues is None or view.queue in queues
             )
             self.most = max(settings.in_flight_least, int(held * settings.in_flight_ratio_max))
+        if settings.governed and ledger.yields.is_trial:
+            self.most = min(TRIAL_MAX, TRIAL_MAX if self.most is None else self.most)
 
     def limit(
         self, demand: ApplicationDemand, case: Case, settings: Settings, mix: MixInput | None = None

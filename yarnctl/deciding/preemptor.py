@@ -9,7 +9,7 @@ no task is read here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,6 +27,7 @@ from yarnctl.deciding.forecast import (
     slots,
     total_free,
 )
+from yarnctl.deciding.governor import Waits
 from yarnctl.deciding.guarantees import GivenLimits, GuaranteeShares, guarantee_shares
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Snapshot
@@ -112,6 +113,19 @@ class ClusterDemand(NamedTuple):
         return {"": self, **self.labelled}
 
 
+def refusing(demand: ClusterDemand, why: Callable[[Trigger], TriggerReason | None]) -> ClusterDemand:
+    """Return the demand without the applications for which ``why`` returns a reason: these are refused."""
+    reasons = [(wish, why(wish.trigger)) for wish in demand.applications]
+    return demand._replace(
+        applications=tuple(wish for wish, reason in reasons if reason is None),
+        refused=(
+            *demand.refused,
+            *((wish.trigger, reason) for wish, reason in reasons if reason is not None),
+        ),
+        labelled={label: refusing(part, why) for label, part in demand.labelled.items()},
+    )
+
+
 class DemandInput(NamedTuple):
     """One observation of the cluster: the snapshot, its instant, and the instant of deciding.
 
@@ -120,7 +134,7 @@ class DemandInput(NamedTuple):
     that are simulated in the snapshot to have received containers, or to have lost some.
 
     ``label`` and ``is_here``: the partition of ``snapshot``, and which nodes are in it (None: all are).
-    ``real_labelled``: label -> the same as ``real``.
+    ``real_labelled``: label -> the same as ``real``. ``waits``: where levers are governed.
     """
 
     snapshot: Snapshot
@@ -135,6 +149,7 @@ class DemandInput(NamedTuple):
     real_labelled: Mapping[str, Mapping[str, ApplicationView]] = MappingProxyType({})
     label: str = ""
     is_here: HasNode | None = None
+    waits: Waits | None = None
 
     def here(self, orders: Iterable[Order]) -> list[Order]:
         """Return the orders on nodes of the partition."""

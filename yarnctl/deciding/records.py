@@ -36,7 +36,7 @@ from yarnctl.deciding.model import (
     SetPriority,
     SetQueueMaximum,
 )
-from yarnctl.deciding.reasons.demand import StandingAside, TriggerReason
+from yarnctl.deciding.reasons.demand import LeversInVain, LeversMakeLater, StandingAside, TriggerReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.orders import ChangeReason, MoveReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
@@ -127,6 +127,13 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
     why: TriggerReason
     refused_jobs: tuple[RefusedJob, ...] = ()
     refused_tasks: tuple[RefusedTask, ...] = ()
+
+
+class LeversStopped(msgspec.Struct, frozen=True, tag="levers-stopped"):
+    """From now on no container is ordered for one queue, until the instant in the reason (the governor)."""
+
+    at_ms: int
+    why: LeversInVain | LeversMakeLater
 
 
 class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, omit_defaults=True):
@@ -422,7 +429,7 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
 
 
 _StepRecord = Header | State | Resumed | Observed | Stopped | Requests | Performed | Epoch | Ranking
-_DecisionRecord = Decision | Awaited | Refusal
+_DecisionRecord = Decision | Awaited | Refusal | LeversStopped
 _OrderRecord = Transition | Transfer | Return | SavedLost | Progressed | UnknownApplication | KilledEnded
 DaemonRecord = Contact | Stance | StoodAside | QueueResumed | Lowering | Restoring | Restored
 GateRecord = entries.GateSet | entries.GateLearned | entries.ClockSetBack | AccountRecord

@@ -76,6 +76,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
       did not stop after that many orders is excluded for good.
     * ``levers``: choose the cheapest mix of levers instead of suspensions by the two policies.
     * ``hours``: when containers of single queues may be taken; of the others always.
+    * ``governed``: levers are left where production does not need them (:mod:`yarnctl.deciding.governor`).
     * ``deadlines`` "sold": deadlines of paid, admitted applications count, and tags in YARN do not.
     """
 
@@ -113,6 +114,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     levers: LeverSettings | None = None
     deadlines: Literal["sold"] | None = None
     hours: tuple[OpenHours, ...] | msgspec.UnsetType = msgspec.UNSET
+    governed: bool | msgspec.UnsetType = msgspec.UNSET
 
     def may_preempt(self, queue: str) -> bool:
         """Return whether containers may be freed for a queue's applications at all."""
@@ -153,6 +155,8 @@ def validate(settings: Settings) -> None:
         _require_hours(hours)
     if settings.mode == "guarantees" and not settings.model_scheduler:
         raise BadInput("mode", "guarantees needs the model of the scheduler", "use the profile default")
+    if settings.governed and settings.levers is None:
+        raise BadInput("governed", "only levers are governed", "use levers, or leave it out")
     if settings.levers is not None:
         _require_numbers(settings.levers)
         for name in ("may_lose_ratio", "may_refetch_ratio"):

@@ -13,6 +13,7 @@ from emulator.experiments.report.conclusions import against_ideal, over_ideal
 from emulator.experiments.results.summary import ClassSummary, SchemeSummary
 from emulator.virtual.run import Result
 from emulator.virtual.waiting import CAUSES
+from yarnctl.deciding.time_lost import TIME_CAUSES
 
 CLASSES = ("production", "research")
 Cell = str | float | int | None
@@ -70,6 +71,19 @@ def waiting_by_class(results: Mapping[str, Result]) -> list[MetricRow]:
         cells = tuple(_short_hours(sum(each.values()) / 1000) if each else None for each in spans)
         rows.append(MetricRow("  all", cells))
     return rows
+
+
+def time_lost_rows(results: Mapping[str, Result]) -> list[MetricRow]:
+    """Return the narrow table of the container hours that production waited, as yarnctl found the causes.
+
+    Only of schemes in which it runs; a cause for which nothing waited has no line.
+    """
+    spans = [result.time_lost for result in results.values() if result.time_lost]
+    return [
+        MetricRow(cause, tuple(_short_hours(each.get(cause, 0) / 1000) for each in spans))
+        for cause in TIME_CAUSES
+        if any(each.get(cause) for each in spans)
+    ]
 
 
 def narrow_text(schemes: Sequence[str], rows: Sequence[MetricRow]) -> str:

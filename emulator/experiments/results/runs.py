@@ -18,7 +18,7 @@ import msgspec
 
 from emulator.experiments.results.folder import JOURNAL, Folder, unwritable, write_whole
 from emulator.experiments.results.store import ResultStore, SchemeStore
-from emulator.experiments.results.summary import SchemeSummary, levers_of, summary_of, waiting_s
+from emulator.experiments.results.summary import SchemeSummary, levers_of, summary_of, time_lost_of, waiting_s
 from emulator.experiments.results.workers import spread
 from emulator.scenario import Prepared, setup
 from emulator.virtual.run import SAMPLES, Result, run_scheme
@@ -158,6 +158,7 @@ def compare_json(comparison: Comparison) -> dict[str, object]:
             **msgspec.structs.asdict(summary),
             "waiting": waiting_s(comparison.results[name]),
             **levers_of(comparison.results[name]),
+            **time_lost_of(comparison.results[name]),
             "wall_s": _rounded(comparison.wall_s.get(name)),
         }
         for name, summary in comparison.summaries().items()

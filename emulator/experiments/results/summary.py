@@ -63,6 +63,14 @@ def waiting_s(result: Result) -> dict[str, dict[str, float]]:
     }
 
 
+def time_lost_of(result: Result) -> dict[str, object]:
+    """Return the container seconds that production waited, as yarnctl found the causes; else nothing."""
+    found = result.time_lost
+    if isinstance(found, msgspec.UnsetType):
+        return {}
+    return {"time_lost": {cause: span_ms / 1000 for cause, span_ms in found.items()}}
+
+
 def levers_of(result: Result) -> dict[str, object]:
     """Return what a mix pulled, by lever, beside what was predicted; of other schemes nothing."""
     found = result.levers

@@ -30,6 +30,7 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ClusterUnseen, HdfsUnwritable, ModeReason
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
 from yarnctl.deciding.settings import DEFAULT, Settings
+from yarnctl.deciding.time_lost import TimeLost, Waited
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.loop import ClusterIdentity
 
@@ -177,7 +178,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     ``refusals``, ``rankings`` and ``checkpoints``: newest first. ``left_alone``: attempts that cannot be
     suspended now, with the reason.
     ``budgets``: empty without the mix. ``admission`` None: off. ``version`` grows with every view.
-    ``waiting``: why each preempting application of ``snapshot`` with pending requests waits.
+    ``waiting``: why each preempting application of ``snapshot`` with pending requests waits. ``time_lost``:
+    what waited since this daemon's start, by cause.
     """
 
     version: int
@@ -201,6 +203,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     budgets: tuple[BudgetStanding, ...] = ()
     suspended: Mapping[str, SuspendedTasks] = {}
     waiting: Mapping[str, Waiting] = {}
+    time_lost: tuple[Waited, ...] = ()
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
@@ -257,6 +260,7 @@ class Publisher:
         self._recent = RecentOrders()
         self._occupancy = Occupancy()
         self._counted = Counting()
+        self._time_lost = TimeLost()
         self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, EligibilityReason] = {}
         self.ungranted: Ungranted | None = None
@@ -302,6 +306,7 @@ class Publisher:
         snapshot, at_ms, quiet = self._shown(controller, observation, snapshot)
         recent = self._recent
         recent.update(controller.ledger)
+        self._time_lost.look(controller.verdicts, observation.now_ms)
         self._view = View(
             version=last.version + 1,
             now_ms=max(last.now_ms, observation.now_ms, now_ms or 0),
@@ -324,6 +329,7 @@ class Publisher:
             budgets=self._budgets(controller, observation),
             suspended=suspended_of(controller.ledger),
             waiting=self._waiting(controller, status, snapshot, observation.now_ms),
+            time_lost=self._time_lost.rows(),
         )
 
     def _waiting(

@@ -191,12 +191,53 @@ class StandingAside(Reason, frozen=True):
     holder: str = ""
 
 
+class HelpsItself(Reason, frozen=True):
+    sentence = "containers of queue {queue} end by themselves, and serve the requests before a lever would"
+    queue: str
+
+
+class LeverHeldBack(Reason, frozen=True):
+    """An executor that is asked to leave leaves, whatever becomes of the request."""
+
+    sentence = "the requests are too new for a lever that takes long and cannot be withdrawn"
+
+
+class LeversInVain(Reason, frozen=True):
+    """``vain`` of the last ``of`` orders for the queue."""
+
+    sentence = (
+        "no container is ordered for queue {queue} until {until_ms:instant}: {vain} of its last {of} orders"
+        " served none of its requests"
+    )
+    queue: str
+    until_ms: int
+    vain: int
+    of: int
+
+
+class LeversMakeLater(Reason, frozen=True):
+    """``ordered`` and ``others``: so many containers, the requests of which waited so long on average."""
+
+    sentence = (
+        "no container is ordered for queue {queue} until {until_ms:instant}: its requests waited"
+        " {with_ms:span} with orders ({ordered:containers}) and {without_ms:span} without"
+        " ({others:containers})"
+    )
+    queue: str
+    until_ms: int
+    with_ms: int
+    without_ms: int
+    ordered: int
+    others: int
+
+
 _Short = Unmet | ClusterFull
 _NoVictim = NoTaskMayStop | NoJobMayGive | NoQueueOverGuarantee | NoQueueGives | NoQueueHolds | OutsideHours
 _Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
 _Share = QueueAtGuarantee | QueueAtIdealShare
 _Limit = _Queue | _Share | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
 _Urgency = MoreUrgentWaits | PriorityPending
+_Governed = HelpsItself | LeverHeldBack | LeversInVain | LeversMakeLater
 _Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | _Urgency | OthersFirst | StandingAside
-TriggerReason = _Short | _NoVictim | _Limit | _Order
+TriggerReason = _Short | _NoVictim | _Limit | _Order | _Governed
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from yarnctl.api.cluster_answers import Application, OccupancySample
 from yarnctl.api.decision_answers import Explained, RefusalOut
-from yarnctl.api.order_answers import BudgetOut, CheckpointOut, DecisionSummary, ReclaimList
+from yarnctl.api.order_answers import BudgetOut, CheckpointOut, DecisionSummary, ReclaimList, TimeLostOut
 from yarnctl.api.paged import Count, Page
 from yarnctl.deciding.admission.records import Estimate, Phase, Phases
 from yarnctl.deciding.levers import Lever
@@ -102,6 +102,7 @@ PAGES: dict[type, Description] = {
     OccupancySample: Description("OccupancyPage", "Samples, oldest first."),
     ReclaimList: Description("ReclaimPage", "Reclaim lists, by application id."),
     RefusalOut: Description("RefusalPage", "Refusals, newest first."),
+    TimeLostOut: Description("TimeLostPage", "Where production's time went, by cause."),
 }
 """The pages' items, and their order."""
 

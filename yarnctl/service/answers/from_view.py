@@ -21,7 +21,14 @@ from yarnctl.api.cluster_answers import (
     SnapshotOut,
     WaitingOut,
 )
-from yarnctl.api.order_answers import Bought, BudgetOut, CheckpointOut, EntryOut, ReclaimList
+from yarnctl.api.order_answers import (
+    Bought,
+    BudgetOut,
+    CheckpointOut,
+    EntryOut,
+    ReclaimList,
+    TimeLostOut,
+)
 from yarnctl.api.paged import Item, Page, ReasonOut, Size
 from yarnctl.daemon.view.occupancy import ROLES, RoleUsage, Sample, pending_of, role_of, sample_of
 from yarnctl.daemon.view.published import LoopStatus, View
@@ -36,6 +43,7 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.rooting import Reason, code
 from yarnctl.deciding.records import ApplicationName
 from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.time_lost import Waited
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.units import Resources
@@ -338,6 +346,11 @@ def checkpoint(checkpoint: Checkpoint) -> CheckpointOut:
     """Return a checkpoint that was found."""
     order = checkpoint.order
     return read_off(CheckpointOut, checkpoint, order, order=order.order, application=order.victim)
+
+
+def lost(waited: Waited) -> TimeLostOut:
+    """Return how long production waited for one cause."""
+    return TimeLostOut(cause=waited.cause, waited_ms=waited.waited_ms, saves=waited.saves or None)
 
 
 def budget(view: View, standing: BudgetStanding) -> BudgetOut:

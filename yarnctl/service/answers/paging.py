@@ -109,6 +109,10 @@ class BudgetsQuery(NameQuery):
     """A page of the budgets, in the order of their owners' kinds and names."""
 
 
+class TimeLostQuery(NameQuery):
+    """A page of the causes for which production waited, by name."""
+
+
 class OccupancyQuery(NumberQuery):
     """Filters of the samples; one page can hold all of them."""
 

@@ -274,6 +274,13 @@ function showBudgets(page) {
   byId("budgets").replaceChildren(tableOf(["budget of", "#may lose", "#window", "#lost", "#left", "#containers", "#wait saved"], rows));
 }
 
+function showTimeLost(page) {
+  byId("lost-time").hidden = !page.items.length;
+  const rows = [...page.items].sort((a, b) => b.waited_ms - a.waited_ms).map((each) => ({ className: "", cells: [
+    each.cause, span(each.waited_ms), each.saves ?? "-"] }));
+  byId("time-lost").replaceChildren(tableOf(["cause", "#container time", "would have saved it"], rows));
+}
+
 // --- reclaim lists -------------------------------------------------------------------------------------
 
 const COLUMNS = ["order", "from", "attempt", "state", "ordered", "#keys kept", "#time left", "given to"];
@@ -424,8 +431,8 @@ async function poll() {
     const [seen, samples, lists, decided, refusals, jobs] = await Promise.all([
       get("v1/snapshot"), newHistory(), get("v1/reclaims?limit=50"), get("v1/decisions?limit=25"),
       get("v1/refusals?limit=5"), get("v1/applications?limit=200")]);
-    const [accounts, admissions, budgets] = await Promise.all([
-      get("v1/accounts"), get("v1/admissions?limit=50"), get("v1/budgets?limit=50")]);
+    const [accounts, admissions, budgets, timeLost] = await Promise.all([
+      get("v1/accounts"), get("v1/admissions?limit=50"), get("v1/budgets?limit=50"), get("v1/time-lost")]);
     known = new Map(jobs.items.map((each) => [each.application, each]));
     for (const id of [...explained.keys()]) {
       const story = await explain(id);
@@ -433,7 +440,7 @@ async function poll() {
     }
     showLoop(seen); showGlance(seen); drawChart(samples);
     showWaiting(); showApplications(jobs); showMarket(accounts, admissions);
-    showPlacement(admissions); showBudgets(budgets);
+    showPlacement(admissions); showBudgets(budgets); showTimeLost(timeLost);
     ended = new Map([...decided.items, ...lists.items.flatMap((list) => list.entries)].flatMap((one) => Object.entries(one.names)));
     showReclaims(lists); showDecisions(decided); showRefusals(refusals);
     byId("unreachable").hidden = true;

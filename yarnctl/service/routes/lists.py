@@ -16,7 +16,7 @@ from fastapi import Path as PathParameter
 
 from yarnctl.api.cluster_answers import Application, OccupancySample, SnapshotOut
 from yarnctl.api.decision_answers import DecisionDetail, Explained, RefusalOut
-from yarnctl.api.order_answers import BudgetOut, CheckpointOut, DecisionSummary, ReclaimList
+from yarnctl.api.order_answers import BudgetOut, CheckpointOut, DecisionSummary, ReclaimList, TimeLostOut
 from yarnctl.api.paged import Page
 from yarnctl.daemon.view.occupancy import role_of
 from yarnctl.daemon.view.published import View
@@ -44,6 +44,7 @@ from yarnctl.service.answers.paging import (
     Parameters,
     ReclaimsQuery,
     RefusalsQuery,
+    TimeLostQuery,
     by_name,
     by_number,
     matches,
@@ -295,6 +296,14 @@ def _add_history(router: APIRouter, source: Source) -> None:
         found = sorted(view.budgets, key=_budget_name)
         part = by_name(found, _budget_name, query)
         return from_view.page(view, len(found), part, lambda each: from_view.budget(view, each))
+
+    @router.get("/time-lost")
+    def time_lost(query: Annotated[TimeLostQuery, Query()]) -> Page[TimeLostOut]:
+        """Where production's time went since the daemon's start, and what would have saved it."""
+        view = source()
+        found = sorted(view.time_lost)
+        part = by_name(found, lambda each: each.cause, query)
+        return from_view.page(view, len(found), part, from_view.lost)
 
     @router.get("/occupancy")
     def occupancy(query: Annotated[OccupancyQuery, Query()]) -> Page[OccupancySample]:
