@@ -21,7 +21,6 @@ CAMPAIGNS = {
     "replay": "random histories of the controller, decided again without a difference",
     "timeline": "promises served in steps and by the plain computation, without a difference",
     "waiting": "why production waits, at each step of random clusters: one reason, and it is true",
-    "governor-live": "ten scenarios in which levers help little: production is not later than observing",
 }
 
 

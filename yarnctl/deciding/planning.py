@@ -238,7 +238,6 @@ def _plan(
     queues = tuple(dict.fromkeys(name for part in parts.values() for name in part.preemptable_queues))
     flight = InFlight(inputs, ledger, settings, queues)
     mix = mix_input(inputs, ledger, settings)
-    self_help = None if inputs.waits is None else SelfHelp(inputs.waits, inputs.now_ms)
     last = list(parts.values())[-1].applications[-1]
     for label, part in parts.items():
         here = inputs.of_label(label)
@@ -266,18 +265,12 @@ def _plan(
                 wish, case, choice, _ = flight.limit(wish, fewer, settings, mix)
             if gives is not None:
                 gives = after_choice(choice, gives)
-            if self_help is not None:
-                lacking = sum(need.containers for need in wanted.shortfalls)
-                while wish.shortfalls:
-                    drops, why = self_help.keeps(wish.application, lacking, choice)
-                    if why is None:
-                        break
-                    left = sum(need.containers for need in wish.shortfalls) - drops
-                    wish, fewer = _fewer(wish, case, max(left, 0))
-                    wish, case, choice, _ = flight.limit(wish, fewer, settings, mix)
-                    if not wish.shortfalls:
-                        declined[label, wish.application.application] = why
-                self_help.planned(wish.application.queue, lacking)
+            lacking = sum(need.containers for need in wanted.shortfalls)
+            (wish, case, choice, _), why = flight.limit_by_self_help(
+                Planned(wish, case, choice), lacking, settings, mix
+            )
+            if why is not None and not wish.shortfalls:
+                declined[label, wish.application.application] = why
             if not wish.shortfalls:
                 continue  # the limit in flight is reached: the next decision requests it again
             planned.append(Planned(wish, case, choice, mix))
@@ -340,6 +333,7 @@ class InFlight:
     ) -> None:
         self.begun = ledger.count_running()
         self.touched: set[str] = set()
+        self.self_help = None if inputs.waits is None else SelfHelp(inputs.waits, inputs.now_ms)
         self.most: int | None = None
         if settings.in_flight_ratio_max < 1:
             queues = preemptable_queues or None
@@ -367,6 +361,23 @@ class InFlight:
             demand, case = _fewer(demand, case, containers)
             choice = self._chosen(case, settings, mix)
         return Planned(demand, case, choice)
+
+    def limit_by_self_help(
+        self, planned: Planned, lacking: int, settings: Settings, mix: MixInput | None
+    ) -> tuple[Planned, TriggerReason | None]:
+        """Return a plan without the containers that its requester gets as soon without an order, and why."""
+        last: TriggerReason | None = None
+        if self.self_help is None:
+            return planned, last
+        while planned.demand.shortfalls:
+            drops, why = self.self_help.keeps(planned.demand.application, lacking, planned.choice)
+            if why is None:
+                break
+            last = why
+            left = sum(need.containers for need in planned.demand.shortfalls) - drops
+            planned = self.limit(*_fewer(planned.demand, planned.case, max(left, 0)), settings, mix)
+        self.self_help.planned(planned.demand.application.queue, lacking)
+        return planned, last
 
     def _chosen(self, case: Case, settings: Settings, mix: MixInput | None) -> Choice:
         choice = choose(case, settings) if mix is None else choose_mix(case, settings, mix)

@@ -1,6 +1,6 @@
 """The scenarios of ``governor_scenarios`` on the live emulator, by clock and over HTTP.
 
-    python -m tests.soak governor-live [--only NAME,...] [--speed X] [--free] [--json]
+    python -m yarn_research.campaigns.governor_live [--only NAME,...] [--speed X] [--free] [--json]
 
 Each runs in a cluster of modelled containers beside ``yarnctl run``: observing, and with ``--enforce``; with
 ``--free`` also with ``--no-governor``. Exit status 1 if production's jobs take more than 2 % longer in sum
@@ -24,7 +24,7 @@ from emulator.live.jobs.submission_client import Client
 from emulator.live.jobs.workload_replay import play
 from tests.soak.governor_scenarios import MARGIN, NODES, SCENARIOS, SLOTS, Adversarial
 from tests.soak.virtual_live_sides import program, read_records
-from tests.soak.waiting_scenarios import spark
+from yarn_research.campaigns.waiting_scenarios import spark
 from yarnctl.deciding.records import Decision, LeversStopped
 
 SIDES = {"observing": (), "free": ("--enforce", "--no-governor"), "governed": ("--enforce",)}
@@ -32,7 +32,7 @@ SIDES = {"observing": (), "free": ("--enforce", "--no-governor"), "governed": ("
 
 def main(arguments: Sequence[str]) -> int:
     """Play the scenarios one after the other."""
-    parser = argparse.ArgumentParser(prog="python -m tests.soak governor-live")
+    parser = argparse.ArgumentParser(prog="python -m yarn_research.campaigns.governor_live")
     parser.add_argument("--only", default="")
     parser.add_argument("--speed", type=float, default=2.0)
     parser.add_argument("--free", action="store_true")
