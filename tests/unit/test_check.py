@@ -321,6 +321,14 @@ def test_what_deadlines_need_of_a_queue_is_named_only_where_yarn_is_to_serve_by_
     assert findings["user-share"].fix == told
 
 
+@pytest.mark.parametrize(("share", "value"), [(5, "20 (or -1)"), (0, "-1")])
+def test_user_limit_fix_names_no_limit_once(share: float, value: str) -> None:
+    """A factor of a guarantee of 0 % is no limit at all: only -1 lets a user have the queue."""
+    findings = {one.id: one for one in judge(but(leaves=(PRODUCTION, leaf("research", share, 1))))}
+    key = "yarn.scheduler.capacity.root.research.user-limit-factor"
+    assert findings["user-limit"].fix == f"set {key}={value}"
+
+
 def test_a_factor_that_keeps_a_user_from_the_whole_queue_is_told_once() -> None:
     facts = by_deadline(leaf("production", 50, 1, ordering_policy="fifo", user_limit_percent=100.0))
     seen = told(facts)

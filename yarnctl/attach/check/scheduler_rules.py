@@ -325,7 +325,8 @@ def user_limit(facts: Facts) -> CheckResult:
         if planned is not None and changes:  # Enough as it is, and after the other fixes
             share = min(share, planned[leaf.path].absolute)
         keys[f"{leaf.path}.user-limit-factor"] = f"{math.ceil(100 / share - 1e-6)}" if share > 0 else "-1"
-    return warn(f"one user {said}", set_keys(facts, keys, " (or -1)" if has_no_limit else ""))
+    more = " (or -1)" if has_no_limit and set(keys.values()) != {"-1"} else ""
+    return warn(f"one user {said}", set_keys(facts, keys, more))
 
 
 def _is_user_limited(leaf: Leaf, whole: str) -> bool:
