@@ -64,7 +64,11 @@ class Host(Protocol):
     """
 
     name: str
-    version: Literal["3.3", "3.4", "3.5"]
+
+    @property
+    def version(self) -> Literal["3.3", "3.4", "3.5"]:
+        """Which Hadoop answers."""
+
     rm: str
     hdfs: str
     history: str

@@ -90,7 +90,7 @@ def dynamic(unit: str, case: str, is_legacy: bool) -> Tree:
     sizes = {"0": NONE, "16": HALF}.get(case, WHOLE)
     if is_legacy and (unit, case) == ("absolute", "0"):
         sizes = WHOLE  # as configured: legacy absolute capacities are not scaled to a cluster without nodes
-    queues = {
+    queues: dict[str, Size] = {
         name.replace("test_1", "test1", 1).replace("test_2", "test2"): size
         for name, size in zip(NAMES, sizes, strict=True)
     }
@@ -213,8 +213,9 @@ def test_a_recorded_tree_has_its_guarantees(version: str, file: str, capfd: Any)
     for path, row in by_client.items():
         assert (path, row.guaranteed) == (path, wanted[path])
         assert (path, row.maximum) == (path, maximum.get(path, vector(tree.total)))
-    for row in views.parent_views(root, vector(tree.total), ()):
-        assert row.queue in ("root", *tree.empty) or row.guaranteed == wanted[row.queue]
+    for above_row in views.parent_views(root, vector(tree.total), ()):
+        name = above_row.queue
+        assert name in ("root", *tree.empty) or above_row.guaranteed == wanted[name]
     units, made = {}, {}
     for leaf in views.queues_of(root):
         units[leaf.path], made[leaf.path] = leaf.queue.unit, leaf.queue.created

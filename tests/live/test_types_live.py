@@ -22,9 +22,8 @@ from tests.unit.test_resource_type_files import types_file
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.levers import LeverSettings
 from yarnctl.deciding.model import Snapshot
-from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import LeverSettings, Settings
 from yarnctl.frameworks.mapreduce.ordering import MapReduce
 from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.hadoop.http.transport import Transport

@@ -138,9 +138,10 @@ def _is_waited_in(scheduler: TreeScheduler, queue: TreeQueue) -> bool:
 
 def _request(node: Node, ask: Ask, types: Sequence[str], state: str = "SKIPPED") -> dict[str, Any]:
     """Return a request, with the node below it if it does not fit there."""
-    wants = zip_longest(types, ask.others[2:], node.free_others[2:], fillvalue=0)
-    pairs = (("memory-mb", ask.memory_mib, node.free_mib), ("vcores", ask.vcores, node.free_vcores), *wants)
-    short = [name for name, wanted, free in pairs if wanted > free]
+    wanted, free = Resources(ask.memory_mib, ask.vcores, *ask.others[2:]), node.free_others[2:]
+    rows = zip_longest(wanted, (node.free_mib, node.free_vcores, *free), fillvalue=0)
+    names = ("memory-mb", "vcores", *types)
+    short = [name for name, (want, have) in zip(names, rows, strict=False) if want > have]
     element: dict[str, Any] = {
         "name": f"request_{ask.priority}_-1", "requestPriority": ask.priority, "allocationState": state,
     }  # fmt: skip

@@ -24,7 +24,7 @@ def vector(
 ) -> dict[str, Any]:
     """Return a ResourceInfo; of ``other_resources`` what comes after vcores counts, named by ``types``."""
     more = zip_longest(types, other_resources[2 : 2 + len(types)], fillvalue=0)
-    informations = [
+    informations: list[dict[str, Any]] = [
         {
             "attributes": {},
             "maximumAllocation": 9223372036854775807,

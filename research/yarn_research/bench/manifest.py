@@ -146,7 +146,7 @@ class Stage:
                 if manifest.order == order:
                     created_ms = float(str(manifest.raw["created_at_ms"]))
                     named_ms = self.store.written_at_ms(f"{folder.folder}/{entry.name}")
-                    drain_ms = float(manifest.raw["took_ms"]["drain"])  # type: ignore[index]
+                    drain_ms = float(manifest.raw["took_ms"]["drain"])
                     return created_ms - drain_ms, created_ms, named_ms
         raise LookupError(order)
 
@@ -207,9 +207,14 @@ def stage(words: int = 2000, reduces: int = 2, delay_ms: int = 0) -> Iterator[St
         )
         port = attach(config, Attachment(enforce=True), clock_ms)
         try:
-            _until(lambda: port.observe(ObservationRequest()) and not port.permission.why_nothing(), "leave")
+
+            def is_permitted() -> bool:
+                port.observe(ObservationRequest())
+                return not port.permission.why_nothing()
+
+            _until(is_permitted, "leave")
             rows = _until(
-                lambda: not submit.over() and client.rows("/ws/v1/cluster/apps", "apps", "app"), "the job"
+                lambda: [] if submit.over() else client.rows("/ws/v1/cluster/apps", "apps", "app"), "the job"
             )
             found = Stage(port, str(rows[0]["id"]), config)
             _until(lambda: len(found.tasks()) == reduces, "all reduces at work")

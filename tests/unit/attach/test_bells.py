@@ -33,7 +33,12 @@ def local(_: str) -> str:
 
 def test_ring_sends_the_secret_to_the_port_on_yarns_node(runner):
     asked_for: list[str] = []
-    bells = Bells(lambda host: asked_for.append(host) or "127.0.0.1")
+
+    def address(host: str) -> str:
+        asked_for.append(host)
+        return "127.0.0.1"
+
+    bells = Bells(address)
     bells.ring("n1:8041", f"{runner.getsockname()[1]}-{SECRET}")
     assert runner.recv(100) == b"yarnctl " + SECRET.encode()
     assert asked_for == ["n1"]

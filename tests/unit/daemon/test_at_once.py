@@ -102,9 +102,9 @@ class OrdersName(int):
 
 
 def test_each_another_action_waits_for_orders_before_it_and_orders_behind_it_wait() -> None:
-    threads = Threads(lambda _: time.sleep(0.01))  # type: ignore[func-returns-value]
+    threads = Threads(lambda _: time.sleep(0.01))
     cap = SetQueueMaximum("root.research", 0.5)
-    steps = [*ORDERS[:3], cap, *ORDERS[3:6]]
+    steps: list[Action] = [*ORDERS[:3], cap, *ORDERS[3:6]]
     list(OrdersAtOnce(threads.perform, at_once=8).each(steps))
     place = threads.noted.index("+SetQueueMaximum")
     assert set(threads.noted[:place]) == {f"{sign}o-{n}" for sign in "+-" for n in (1, 2, 3)}
@@ -120,13 +120,13 @@ def test_each_another_action_waits_for_orders_before_it_and_orders_behind_it_wai
     ids=["drains", "one container"],
 )
 def test_each_a_lane_is_performed_one_after_the_other(lane: Sequence[Action]) -> None:
-    threads = Threads(lambda _: time.sleep(0.005))  # type: ignore[func-returns-value]
+    threads = Threads(lambda _: time.sleep(0.005))
     list(OrdersAtOnce(threads.perform, at_once=8).each(lane))
     assert threads.noted == [f"{sign}o-{n}" for n in range(1, 5) for sign in "+-"]
 
 
 def test_each_threads_have_a_bound() -> None:
-    threads = Threads(lambda _: time.sleep(0.01))  # type: ignore[func-returns-value]
+    threads = Threads(lambda _: time.sleep(0.01))
     assert len(list(OrdersAtOnce(threads.perform, at_once=3).each(ORDERS))) == TEN
     assert threads.most == 3
 
@@ -217,7 +217,11 @@ def slowly(cluster: FakeCluster, op: str, doing: Callable[[Heard], None]) -> Non
 
 def test_ten_suspensions_wait_for_slow_answers_together(crowded: FakeCluster) -> None:
     together = threading.Barrier(TEN)
-    slowly(crowded, "RENAME", lambda _: together.wait(NEVER_S) and None)
+
+    def wait(_: Heard) -> None:
+        together.wait(NEVER_S)
+
+    slowly(crowded, "RENAME", wait)
     outcomes = list(guarded(crowded, Lock()).perform_each(ORDERS))
     assert outcomes == [Accepted()] * TEN
     assert len(requests_in(crowded)) == TEN
@@ -233,7 +237,9 @@ def test_one_orders_failure_touches_no_other(crowded: FakeCluster) -> None:
     assert len(requests_in(crowded)) == 4
 
 
-def test_facts_keep_the_order_of_the_orders_whichever_began_first(crowded: FakeCluster) -> None:
+def test_facts_keep_the_order_of_the_orders_whichever_began_first(
+    crowded: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     port = guarded(crowded, Lock())
     inner = port.port
     assert isinstance(inner, AttachedPort)
@@ -249,7 +255,7 @@ def test_facts_keep_the_order_of_the_orders_whichever_began_first(crowded: FakeC
         finally:
             gates[order].set()
 
-    inner._tracking.begin = last_first  # type: ignore[method-assign]
+    monkeypatch.setattr(inner._tracking, "begin", last_first)
     list(port.perform_each(ORDERS))
     names = tuple(action.order for action in ORDERS)
     assert list(inner._tracking.orders) == list(reversed(names))

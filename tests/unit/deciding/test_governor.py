@@ -283,17 +283,22 @@ def helping(*rows: tuple[int, int]) -> SelfHelp:
     return SelfHelp(waits, NOW_MS)
 
 
+SUSPEND: tuple[LeverKind, int] = ("suspend", 4000)
+KILL: tuple[LeverKind, int] = ("kill", 1000)
+QUICK_KILL: tuple[LeverKind, int] = ("kill", 900)
+
+
 @pytest.mark.parametrize(
     ("lacking", "chosen", "drops"),
     [
-        (1, choice(("suspend", 4000)), 1),  # four are served before it comes
-        (4, choice(*[("suspend", 4000)] * 4), 4),
-        (6, choice(*[("suspend", 4000)] * 6), 4),
-        (6, choice(*[("kill", 1000)] * 6), 1),
-        (6, choice(*[("kill", 900)] * 6), 0),
-        (6, choice(*[("suspend", 4000)] * 2, awaited=1), 1),
-        (6, choice(*[("suspend", 4000)] * 2), 0),  # a limit in flight: six lack, two are ordered
-        (6, choice(("kill", 900), *[("suspend", 4000)] * 2), 1),
+        (1, choice(SUSPEND), 1),  # four are served before it comes
+        (4, choice(*[SUSPEND] * 4), 4),
+        (6, choice(*[SUSPEND] * 6), 4),
+        (6, choice(*[KILL] * 6), 1),
+        (6, choice(*[QUICK_KILL] * 6), 0),
+        (6, choice(*[SUSPEND] * 2, awaited=1), 1),
+        (6, choice(*[SUSPEND] * 2), 0),  # a limit in flight: six lack, two are ordered
+        (6, choice(QUICK_KILL, *[SUSPEND] * 2), 1),
     ],
 )
 def test_levers_that_come_later_than_the_queue_helps_itself_are_not_pulled(
