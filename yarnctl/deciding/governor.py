@@ -218,7 +218,7 @@ Group = Literal["", "with", "without"]
 """How an application lacked containers: while levers could be pulled, while none could, or not at all."""
 
 
-class Line(NamedTuple):
+class WaitingLine(NamedTuple):
     """An application's pending requests: (since, containers), the oldest first.
 
     ``given``: containers that it was given at the last look and whose requests were still shown. ``counted``:
@@ -260,7 +260,7 @@ class Bucket(NamedTuple):
 class WaitMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     """What looks left: by application, and by queue. ``lacks``: since when a queue lacks containers."""
 
-    lines: Mapping[str, Line] = {}
+    lines: Mapping[str, WaitingLine] = {}
     lacks: Mapping[str, int] = {}
     turnover: Mapping[str, tuple[Turnover, ...]] = {}
     buckets: Mapping[str, tuple[Bucket, ...]] = {}
@@ -274,7 +274,7 @@ class Waits:
 
     def look(self, views: Iterable[ApplicationView], as_of_ms: int) -> None:
         """Take a look: what was served since the last one, and how long that had waited."""
-        before, lines = self.memory.lines, dict[str, Line]()
+        before, lines = self.memory.lines, dict[str, WaitingLine]()
         seen: dict[str, list[int]] = {}
         buckets = {
             queue: tuple(each for each in row if each.at_ms > as_of_ms - WINDOW_MS)
@@ -286,7 +286,7 @@ class Waits:
         for view in views:
             line = before.get(view.application) if known else None
             if line is None:
-                line = Line(view.queue, view.containers, as_of_ms)
+                line = WaitingLine(view.queue, view.containers, as_of_ms)
             lines[view.application], served, ended, waits = _compared(line, view, as_of_ms)
             sums = seen.setdefault(view.queue, [0, 0])
             sums[0] += served
@@ -364,7 +364,9 @@ class Waits:
         return now_ms - line.requests[0][0] if line is not None and line.requests else 0
 
 
-def _compared(line: Line, view: ApplicationView, as_of_ms: int) -> tuple[Line, int, int, list[int]]:
+def _compared(
+    line: WaitingLine, view: ApplicationView, as_of_ms: int
+) -> tuple[WaitingLine, int, int, list[int]]:
     """Return an application's line, how many it was served and how many ended, and the first waits (ms)."""
     pending = sum(request.count for request in view.requests)
     given = max(0, view.containers - line.containers)
@@ -389,7 +391,7 @@ def _compared(line: Line, view: ApplicationView, as_of_ms: int) -> tuple[Line, i
         if count > -more:
             requests.append((since_ms, count + more))
         more += count
-    kept = Line(view.queue, view.containers, as_of_ms, tuple(requests), max(0, given - (fell - late)))
+    kept = WaitingLine(view.queue, view.containers, as_of_ms, tuple(requests), max(0, given - (fell - late)))
     if requests:
         kept = kept._replace(group=line.group, counted=min(FIRST, line.counted + len(waits)))
     return kept, served, ended, waits

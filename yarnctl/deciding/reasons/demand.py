@@ -216,7 +216,7 @@ class LeversInVain(Reason, frozen=True):
 
 
 class LeversMakeLater(Reason, frozen=True):
-    """``ordered`` and ``others``: so many containers, the requests of which waited so long on average."""
+    """``with_ms``: the mean wait for the ``ordered`` containers; ``without_ms``: for the ``others``."""
 
     sentence = (
         "no container is ordered for queue {queue} until {until_ms:instant}: its requests waited"
