@@ -18,14 +18,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
+from typing import cast
 
 from emulator.cluster.faults import NodeLost
 from emulator.live.jobs.submission_client import Client
 from emulator.live.jobs.workload_replay import play
 from tests.soak.governor_scenarios import MARGIN, NODES, SCENARIOS, SLOTS, Adversarial
 from tests.soak.virtual_live_sides import program, read_records
-from yarn_research.campaigns.waiting_scenarios import spark
+from yarn_research.campaigns.waiting_scenarios import Stage, spark
 from yarnctl.deciding.records import Decision, LeversStopped
+from yarnctl.traces.job import Job
 
 SIDES = {"observing": (), "free": ("--enforce", "--no-governor"), "governed": ("--enforce",)}
 
@@ -76,10 +78,11 @@ def _played(scenario: Adversarial, side: str, speed: float) -> dict[str, float]:
     }
 
 
-def _submitted(scenario: Adversarial, url: str, folder: Path) -> tuple:
+def _submitted(scenario: Adversarial, url: str, folder: Path) -> tuple[Job, ...]:
     """Submit an application of Spark, if the scenario has one; return the other jobs."""
     if any(job.spark for job in scenario.jobs):
-        spark("--route", "signal", executors=10)(SimpleNamespace(url=url, folder=folder, names={}))
+        stage = cast(Stage, SimpleNamespace(url=url, folder=folder, names={}))  # all that this act reads
+        spark("--route", "signal", executors=10)(stage)
     return tuple(job for job in scenario.jobs if not job.spark)
 
 
