@@ -209,7 +209,7 @@ class LeversInVain(Reason, frozen=True):
 
 
 class LeversMakeLater(Reason, frozen=True):
-    """``ordered`` and ``others``: so many containers, the requests of which waited so long on average."""
+    """``ordered`` and ``others``: the numbers of containers of which the waits are means."""
 
     sentence = (
         "no container is ordered for queue {queue} until {until_ms:instant}: its requests waited"
