@@ -9,7 +9,7 @@ from yarnctl.deciding.records import Decision, encode
 from yarnctl.journal.file import Line
 from yarnctl.journal.replay import replay
 
-NOT_HELD = {"no-store": 1.15}
+NOT_HELD = {"no-store": 1.25}
 """Orders in flight when no checkpoint can be written hold their tasks up for the orders' time-out: before the
 first of them is over nothing shows it."""
 
