@@ -429,7 +429,8 @@ class SelfHelp:
         lacked_ms = self._now_ms - self._waits.memory.lacks.get(view.queue, self._now_ms)
         awaited = [each.until_ms - self._now_ms for each in choice.awaited for _ in range(each.serves)]
         kept = 0
-        drops, why = 0, None
+        drops = 0
+        why: HelpsItself | LeverHeldBack | None = None
         for free_in_ms, serves, leaves in sorted(_arrivals(choice)):
             hold_ms = min(free_in_ms // 4, HELD_MAX_MS) if leaves else 0
             own = max(0, self._waits.served_within(view.queue, free_in_ms) - ahead)
