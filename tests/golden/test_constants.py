@@ -48,6 +48,7 @@ NUMBERS = {
     "offers._FIRST": -(2**53),
     "offers._LOST": 2**44,
     "offers._NEVER": 2**88,
+    "time_lost.GAP_MAX_MS": 60_000,
     "order.LEAVE_MS": 1_500,
     "order.SUSPEND_MS": 4_000,
     "waiting_worth.HOLD_MS": 60_000,

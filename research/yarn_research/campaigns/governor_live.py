@@ -113,20 +113,17 @@ def _cluster(scenario: Adversarial, folder: Path, speed: float) -> Iterator[str]
 
 def _scheduler_xml(scenario: Adversarial) -> str:
     """Return the capacity-scheduler.xml of a scenario's queues."""
-    limits = {each.name: each for each in scenario.limits}
-    more = {each.name: each.capacity_ratio for each in scenario.queues}
-    shares = {
-        "production": 95 - 90 * sum(more.values()),
-        "research": 5.0,
-        **{k: 90 * v for k, v in more.items()},
-    }
+    limits = {each.name: each.maximum_ratio for each in scenario.limits}
+    more = {each.name: 90 * each.capacity_ratio for each in scenario.queues}
+    most = {"production": 100 * (limits.get("production") or 1)}
+    shares = {"production": min(95 - sum(more.values()), most["production"]), "research": 5.0, **more}
+    if left := 100 - sum(shares.values()):
+        shares["idle"] = left  # a leaf's share is at most its maximum
     keys = {"queues": ",".join(shares)}
     for name, share in shares.items():
-        limit = limits.get(name)
-        most = limit.maximum_ratio if limit is not None and limit.maximum_ratio is not None else 1
         keys |= {
             f"{name}.capacity": f"{share:g}",
-            f"{name}.maximum-capacity": f"{most * 100:g}",
+            f"{name}.maximum-capacity": f"{most.get(name, 100):g}",
             f"{name}.user-limit-factor": "100",
             f"{name}.maximum-am-resource-percent": f"{scenario.am_ratio:g}",
         }

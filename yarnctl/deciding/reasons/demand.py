@@ -146,22 +146,15 @@ class OthersFirst(Reason, frozen=True):
 
 
 class NotModelled(Reason, frozen=True):
-    """It requests nodes with a label of which its queue has no part, or what is not modelled.
-
-    ``constrained``: containers with a placement constraint; ``opportunistic``: opportunistic containers.
-    """
+    """It requests nodes with a label of which its queue has no part, or a resource that is not modelled."""
 
     sentence = (
         "no container is freed for some requests"
         "[labels?; the queue has no capacity of node labels: {labels:list}]"
         "[resources?; yarnctl does not model resource types: {resources:list}]"
-        "[constrained?; yarnctl does not model placement constraints]"
-        "[opportunistic?; yarnctl does not model opportunistic containers]"
     )
     labels: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
-    constrained: bool = False
-    opportunistic: bool = False
 
 
 BindingLimit = Literal["user", "queue", "parent", "masters", "unknown"]
@@ -216,7 +209,7 @@ class LeversInVain(Reason, frozen=True):
 
 
 class LeversMakeLater(Reason, frozen=True):
-    """``with_ms``: the mean wait for the ``ordered`` containers; ``without_ms``: for the ``others``."""
+    """``ordered`` and ``others``: the numbers of containers of which the waits are means."""
 
     sentence = (
         "no container is ordered for queue {queue} until {until_ms:instant}: its requests waited"
