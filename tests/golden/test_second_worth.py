@@ -140,6 +140,13 @@ def test_of_two_jobs_the_one_with_more_containers_gives_one():
     assert told(mixed(case, given(["a", "b"]), mix_settings(PRICED))) == "kill m_2_0"
 
 
+def test_an_executor_that_leaves_sooner_than_a_map_comes_first():
+    idle = task("x_1_0", 600, kind="executor", since_ms=100_000, cost_ms=3000)
+    short = msgspec.structs.replace(PRICED, room_within_ms=1500)
+    assert told(chosen(idle, young(2, cost_ms=700), levers=short)) == "drain x_1_0"  # 3.6 and 3.7 s
+    assert told(chosen(idle, young(2, cost_ms=500), levers=short)) == "kill m_1_0"
+
+
 def test_without_a_price_every_lever_is_worth_it():
     assert told(chosen(young(20, left_s=15), levers=rules(kills_max=3))) == "kill m_1_0"
 

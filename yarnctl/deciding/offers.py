@@ -178,7 +178,7 @@ class LeverOffers:
         return [
             0
             if t[5] <= near_ms
-            else (t[6] + wait_ms) * _LOST
+            else (t[6] + (wait_ms if t[4] in ("reduce", "map") else 0)) * _LOST
             if t[4] == "reduce" or t[7] >= now_ms
             else (now_ms - t[7] + t[6] + (wait_ms if t[4] == "map" else 0)) * _LOST
             if self._may_lose
