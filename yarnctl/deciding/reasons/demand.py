@@ -146,15 +146,22 @@ class OthersFirst(Reason, frozen=True):
 
 
 class NotModelled(Reason, frozen=True):
-    """It requests nodes with a label of which its queue has no part, or a resource that is not modelled."""
+    """It requests nodes with a label of which its queue has no part, or what is not modelled.
+
+    ``constrained``: containers with a placement constraint; ``opportunistic``: opportunistic containers.
+    """
 
     sentence = (
         "no container is freed for some requests"
         "[labels?; the queue has no capacity of node labels: {labels:list}]"
         "[resources?; yarnctl does not model resource types: {resources:list}]"
+        "[constrained?; yarnctl does not model placement constraints]"
+        "[opportunistic?; yarnctl does not model opportunistic containers]"
     )
     labels: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
+    constrained: bool = False
+    opportunistic: bool = False
 
 
 BindingLimit = Literal["user", "queue", "parent", "masters", "unknown"]
