@@ -189,7 +189,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[ParentConfig, ...] = ()
     source: QueueSource | None = None
     labels: tuple[NodeLabel, ...] = ()
-    governed: bool = True
+    governed: bool = False
 
 
 class JobResult(msgspec.Struct, frozen=True):

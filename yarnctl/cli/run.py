@@ -66,7 +66,7 @@ class PreemptionOptions(NamedTuple):
     predicted_demand: int = 0
     kill_on_timeout: bool = False
     order_timeout_s: int = 25
-    governor: bool = True
+    governor: bool = False
 
 
 class ListenOptions(NamedTuple):
@@ -152,7 +152,7 @@ _PREEMPTION = (
     ),
     click.option(
         "--governor/--no-governor",
-        default=True,
+        default=False,
         show_default=True,
         help="With --eviction mix: use no lever that production does not need, and pause all of them while"
         " production waits longer with them than without.",
