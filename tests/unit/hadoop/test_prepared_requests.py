@@ -25,7 +25,10 @@ ODD = (
     "http://rm.example.org:8088",
     "http://[::1]:8088/info",
 )
-HEADERS = ({}, {"Accept": "application/json", "accept-encoding": "identity", "user-agent": "other"})
+HEADERS: tuple[Mapping[str, str], ...] = (
+    {},
+    {"Accept": "application/json", "accept-encoding": "identity", "user-agent": "other"},
+)
 
 
 @pytest.mark.parametrize("headers", HEADERS)
