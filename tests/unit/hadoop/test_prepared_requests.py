@@ -25,7 +25,7 @@ ODD = (
     "http://rm.example.org:8088",
     "http://[::1]:8088/info",
 )
-HEADERS: tuple[dict[str, str], ...] = (
+HEADERS: tuple[Mapping[str, str], ...] = (
     {},
     {"Accept": "application/json", "accept-encoding": "identity", "user-agent": "other"},
 )
