@@ -23,7 +23,7 @@ CASE = Case(
     "mix",
     nodes=2,
     slots=4,
-    jobs=(job("research", 0, [60] * 9, [4]), job("production", 40, [5], [3])),
+    jobs=(job("research", 0, [60] * 9, [4]), job("production", 12, [5], [3])),
 )
 """Research's master and seven maps fill the cluster; production needs two containers."""
 

@@ -18,7 +18,7 @@ from tests.soak.virtual_live import job
 from tests.soak.virtual_live_sides import Case, program, told
 
 SPEED = 2.0
-JOBS = (job("research", 0, [40] * 9, [4]), job("production", 24, [5], [3]))
+JOBS = (job("research", 0, [80] * 9, [4]), job("production", 8, [5], [3]))
 CASE = Case("waiting", nodes=2, slots=4, jobs=JOBS)
 """Research's master and seven maps fill the cluster; production needs two containers."""
 
