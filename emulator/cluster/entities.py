@@ -134,6 +134,7 @@ class LeafQueue:
     usage_mib_ms: dict[str, int] = field(default_factory=dict)
     demand: list[Application] = field(default_factory=list)
     waiting: list[Application] = field(default_factory=list)
+    active: list[Application] = field(default_factory=list)
     users: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

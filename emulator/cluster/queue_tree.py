@@ -20,7 +20,7 @@ ResourceManager 3.4.2. Rules beyond those of one level:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -35,9 +35,10 @@ from emulator.cluster.entities import (
     QueueConfig,
     TreeLeafConfig,
 )
-from emulator.cluster.queues.tree_queue import QueueSource, SharedLeaf, TreeQueue
+from emulator.cluster.queues.descent import Descent
+from emulator.cluster.queues.tree_queue import QueueSource, SharedLeaf, TreeQueue, shares
 from emulator.cluster.scheduler import CapacityScheduler
-from yarnctl.units import NOTHING, Resources, fits, plus
+from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus
 
 
 class TreeScheduler(CapacityScheduler):
@@ -61,6 +62,8 @@ class TreeScheduler(CapacityScheduler):
         self.nodes: dict[str, TreeQueue] = {}
         self.trees = {"": self.nodes}
         self.kept: dict[Application, list[Node]] = {}
+        self.in_vain: dict[tuple[Application, int], int] = {}
+        self.largest = Resources(0, 0)
         for config in parents:
             self._add(config, None)
         self.root = self.nodes[""]
@@ -85,6 +88,7 @@ class TreeScheduler(CapacityScheduler):
     def count_node(self, node: Node, sign: int) -> None:
         """Count a node and, if it has a label, what it adds to its partition (-1: it is removed)."""
         self.node_count += sign
+        self.largest = at_least(self.largest, Resources(node.total_mib, node.total_vcores))
         if node.label:
             size = Resources(sign * node.total_mib, sign * node.total_vcores)
             self.totals[node.label] = plus(self.totals[node.label], size)
@@ -193,8 +197,12 @@ class TreeScheduler(CapacityScheduler):
     def _count(queue: TreeQueue, app: Application, memory_mib: int, vcores: int) -> None:
         """Count a container as used (negative: freed) in its queue and in all above."""
         queue.count(memory_mib, vcores)
+        size = Resources(memory_mib, vcores)
         if queue.label:
-            queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
+            queue.users[app.user] = plus(queue.users.get(app.user, NOTHING), size)
+        else:
+            assert isinstance(app.queue, SharedLeaf)
+            queue.leaf.hold(app.user, size)
 
     def carry(self, app: Application, from_queue: LeafQueue, to_queue: LeafQueue) -> None:
         """Count what a moved application holds in its new queue, and in all above."""
@@ -214,17 +222,16 @@ class TreeScheduler(CapacityScheduler):
 
     def _next(self, node: Node) -> tuple[Application, Ask] | None:
         root = self.trees[node.label][""]
-        try:
-            for leaf in _in_order(root):
-                found = self._from(leaf, node)
-                if found is not None:
-                    self._give(leaf, *found)
-                    return found
-                if node.reserved is not None:
-                    return None
-        finally:
-            for queue in self.trees[node.label].values():
-                queue.blocked = NOTHING
+        found = Descent(node, root.maximum, self.kept, self._may_have_more).from_root(root)
+        if found is not None:
+            if found.reserves:
+                self._reserve(found.app, found.ask, node)
+                return None
+            if found.given_up is not None:
+                self.unreserve(found.given_up)
+            found.ask.missed = 0
+            self._count(found.queue, found.app, found.ask.memory_mib, found.ask.vcores)
+            return found.app, found.ask
         if node.label and not self.labels[node.label]:
             return self._shared(root, node)
         return None
@@ -260,34 +267,6 @@ class TreeScheduler(CapacityScheduler):
             return app, ask
         return None
 
-    def _from(self, queue: TreeQueue, node: Node) -> tuple[Application, Ask] | None:
-        """Return what a leaf takes of a node's room; None: nothing, or it has reserved the node."""
-        leaf = queue.leaf
-        assert leaf is not None
-        demand = sorted(leaf.demand, key=queue.serving_key) if queue.fair else leaf.demand
-        for app in demand:
-            if app.label != queue.label:
-                continue
-            if app not in self.kept and max(queue.headroom()) <= 0:
-                return None
-            if self._over_user_limit(app):
-                continue
-            ask = app.asks[0]
-            if not self.within_headroom(app):
-                queue.block()
-                return None
-            within = queue.has_room(ask.memory_mib, ask.vcores) and not queue.user_is_over(app)
-            if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores:
-                # What is within the limits only without a reservation takes the place of one that is alike.
-                kept = [each.reserved for each in self.kept.get(app, ())]
-                alike = any(isinstance(each, NodeReservation) and each.ask is ask for each in kept)
-                if within or not kept or alike:
-                    return app, ask
-                continue
-            if within and self._reserve(app, ask, node):
-                return None
-        return None
-
     def within_headroom(self, app: Application) -> bool:
         """Return whether an application's first request is within the headroom."""
         ask = app.asks[0]
@@ -305,37 +284,53 @@ class TreeScheduler(CapacityScheduler):
             vcores += reservation.ask.vcores
         return Resources(memory_mib, vcores)
 
-    def _give(self, queue: TreeQueue, app: Application, ask: Ask) -> None:
-        """Count a grant in the tree, and drop a reservation that it fills or that is in its way.
-
-        ``offer`` grants what ``_next`` and ``_reserved`` return, always.
-        """
-        if app in self.kept:
-            alike = [each for each in self.kept[app] if each.reserved.ask is ask]  # type: ignore[attr-defined]
-            if alike and len(alike) >= ask.count:
-                self.unreserve(alike[0])
-            while app in self.kept and not queue.has_room(ask.memory_mib, ask.vcores):
-                self.unreserve(self.kept[app][0])
-        ask.missed = 0
-        self._count(queue, app, ask.memory_mib, ask.vcores)
-
     def _over_user_limit(self, app: Application) -> bool:
         """Return whether a user is over its limit; the application's own reservation does not count."""
         queue = self.trees[app.label][app.queue.name]
-        return queue.user_is_over(app, 0 if app.label else self.kept_for(app).memory_mib)
+        limit = queue.user_limit()
+        if limit is None:
+            return False
+        held, total = queue.held_by(app.user), queue.chain[-1].maximum
+        own_resources = NOTHING if app.label else self.kept_for(app)
+        return shares(minus(held, own_resources), total) > shares(limit, total)
+
+    def _may_have_more(self, app: Application, ask: Ask) -> bool:
+        """Return whether a request may hold another reservation: fewer than containers, or long in vain.
+
+        After some heartbeats of reserved nodes on which it did not fit a request may hold one more, the
+        larger it is the later (``shouldAllocOrReserveNewContainer``).
+        """
+        held = app.reserved.get(ask.priority, 0)
+        if held < ask.count:
+            return True
+        size = Resources(ask.memory_mib, ask.vcores)
+        factor = min(
+            _ratio(size, self.largest), _ratio(minus(self.largest, self.nodes[""].smallest), self.largest)
+        )
+        return int(self.in_vain.get((app, ask.priority), 0) / held * (1 - factor)) + ask.count > held
 
     def _reserve(self, app: Application, ask: Ask, node: Node) -> bool:
-        if not super()._reserve(app, ask, node):
-            return False
+        app.reserved[ask.priority] = app.reserved.get(ask.priority, 0) + 1
+        node.reserved = NodeReservation(app, ask)
+        self.version += 1
         self.keep(app, ask, node)
         return True
 
     def keep(self, app: Application, ask: Ask, node: Node) -> None:
         """Count a reserved node as used in the queue and all above."""
         self.kept.setdefault(app, []).append(node)
-        self.trees[node.label][app.queue.name].count(ask.memory_mib, ask.vcores)
+        self._count_reserved(node, app, ask, 1)
+
+    def _count_reserved(self, node: Node, app: Application, ask: Ask, sign: int) -> None:
+        size = Resources(sign * ask.memory_mib, sign * ask.vcores)
+        queue = self.trees[node.label][app.queue.name]
+        queue.count(*size)
+        for each in queue.chain:
+            each.reserved = plus(each.reserved, size)
         assert isinstance(app.queue, SharedLeaf)
-        app.queue.reserve(app.user, ask.memory_mib)
+        if not node.label:
+            app.queue.hold(app.user, size)
+        self.in_vain.pop((app, ask.priority), None)
 
     def unreserve(self, node: Node) -> None:
         """Drop a node's reservation, if it has one, from its queue and all above."""
@@ -343,9 +338,7 @@ class TreeScheduler(CapacityScheduler):
         if isinstance(reservation, NodeReservation):
             app, ask = reservation.app, reservation.ask
             super().unreserve(node)
-            self.trees[node.label][app.queue.name].count(-ask.memory_mib, -ask.vcores)
-            assert isinstance(app.queue, SharedLeaf)
-            app.queue.reserve(app.user, -ask.memory_mib)
+            self._count_reserved(node, app, ask, -1)
             self.kept[app].remove(node)
             if not self.kept[app]:
                 del self.kept[app]
@@ -357,25 +350,17 @@ class TreeScheduler(CapacityScheduler):
         app, ask = reservation.app, reservation.ask
         if ask not in app.asks or not app.activated:
             self.unreserve(node)
-            return self._next(node)
+            return None
         if ask.memory_mib > node.free_mib or ask.vcores > node.free_vcores:
+            if not self._may_have_more(app, ask):
+                self.version += 1
+            key = app, ask.priority
+            self.in_vain[key] = self.in_vain.get(key, 0) + 1
             return None
         self.unreserve(node)
         self._count(self.trees[node.label][app.queue.name], app, ask.memory_mib, ask.vcores)
         return app, ask
 
 
-def _least_first(app: Application) -> tuple[int, int]:
-    """Return the place under ``fair``: of equal use the older, whatever the priorities."""
-    return (app.used_mib, app.number)
-
-
-def _in_order(parent_queue: TreeQueue) -> Iterator[TreeQueue]:
-    """Yield the leaves with demand as the descent comes to them."""
-    children = parent_queue.demanding
-    for child in sorted(children, key=TreeQueue.place) if len(children) > 1 else children[:]:
-        if child.leaf is not None:
-            yield child
-        else:
-            yield from _in_order(child)
-            parent_queue.blocked = plus(parent_queue.blocked, child.blocked)
+def _ratio(size: Resources, whole: Resources) -> float:
+    return max(part / total if total else 0.0 for part, total in zip(size, whole, strict=True))

@@ -14,6 +14,7 @@ a tree of queues. Equal ratios: the larger guarantee first, then the name.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
@@ -64,6 +65,16 @@ class FreeCapacity:
         self._nodes = sorted(self.free)
         self._marks: dict[Resources, int] = {}
         self._hold_mark = 0
+
+    def add_node(self, node: str, room_resources: Resources) -> None:
+        """Add what is free on a node, before anything is placed."""
+        if node not in self.free:
+            insort(self._nodes, node)
+        self.free[node] = plus(self.free.get(node, NOTHING), room_resources)
+
+    def round_of_nodes(self) -> list[str]:
+        """Return the nodes in the order of their next heartbeats."""
+        return self._nodes
 
     def fits(self, size: Resources) -> bool:
         """Return whether placing ``size`` has not failed yet."""

@@ -66,6 +66,7 @@ import org.apache.hadoop.yarn.server.resourcemanager.rmcontainer.RMContainer;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.QueueMetrics;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.AbstractLeafQueue;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CSQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.common.fica.FiCaSchedulerApp;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.event.SchedulerEvent;
@@ -174,6 +175,7 @@ public final class SchedulerRig {
       case "beat" -> beat(command, answer);
       case "free" -> free(command, answer);
       case "reserved" -> reserved(answer);
+      case "history" -> history(answer);
       case "preempt" -> preempt(answer);
       default -> throw new IllegalArgumentException("unknown command " + command);
     }
@@ -379,6 +381,30 @@ public final class SchedulerRig {
             .put("memory_mib", container.getReservedResource().getMemorySize())
             .put("vcores", container.getReservedResource().getVirtualCores())
             .put("priority", container.getReservedSchedulerKey().getPriority().getPriority());
+      }
+    }
+  }
+
+  /**
+   * What the scheduler remembers and no answer of the web service has: how often each reservation was tried
+   * in vain, and each leaf's sum of its users' shares of the cluster, which gathers errors of rounding.
+   */
+  private void history(ObjectNode answer) {
+    CapacityScheduler scheduler = (CapacityScheduler) manager.getResourceScheduler();
+    ObjectNode tries = answer.putObject("in_vain");
+    for (SteppedNode each : nodes.values()) {
+      RMContainer container = scheduler.getSchedulerNode(each.id).getReservedContainer();
+      if (container != null) {
+        tries.put(
+            each.id.toString(),
+            scheduler.getApplicationAttempt(container.getApplicationAttemptId())
+                .getReReservations(container.getReservedSchedulerKey()));
+      }
+    }
+    ObjectNode ratios = answer.putObject("users_ratios");
+    for (CSQueue queue : scheduler.getCapacitySchedulerQueueManager().getQueues().values()) {
+      if (queue instanceof AbstractLeafQueue leaf) {
+        ratios.put(queue.getQueuePath(), leaf.getUsersManager().getUsageRatio(""));
       }
     }
   }
