@@ -174,7 +174,8 @@ class LeafQueue:
 class Application:
     """The ResourceManager's record of one application; the AM's side is ``master``.
 
-    ``label``: the node label of all its requests ("": nodes without one).
+    ``label``: the node label of all its requests ("": nodes without one). ``ranked_mib``: the memory by which
+    a fair leaf of a tree orders it.
     """
 
     number: int
@@ -188,6 +189,7 @@ class Application:
     pending: int = 0
     used_mib: int = 0
     used_vcores: int = 0
+    ranked_mib: int = 0
     containers: int = 0
     activated: bool = False
     attempt: int = 0

@@ -190,6 +190,7 @@ class TreeScheduler(CapacityScheduler):
     def free(self, container: Container, now_ms: int) -> None:
         """A container is over: take back what it held, in its queue and in all above."""
         super().free(container, now_ms)
+        container.app.ranked_mib = container.app.used_mib
         queue = self.trees[container.node.label][container.app.queue.name]
         self._count(queue, container.app, -container.memory_mib, -container.vcores)
 
@@ -230,6 +231,7 @@ class TreeScheduler(CapacityScheduler):
             if found.given_up is not None:
                 self.unreserve(found.given_up)
             found.ask.missed = 0
+            found.app.ranked_mib = found.app.used_mib + found.ask.memory_mib
             self._count(found.queue, found.app, found.ask.memory_mib, found.ask.vcores)
             return found.app, found.ask
         if node.label and not self.labels[node.label]:
@@ -263,6 +265,7 @@ class TreeScheduler(CapacityScheduler):
                 self.version += 1
                 continue
             ask.missed = 0
+            app.ranked_mib = app.used_mib + ask.memory_mib
             self._count(queue, app, *size)
             return app, ask
         return None
@@ -314,6 +317,7 @@ class TreeScheduler(CapacityScheduler):
         node.reserved = NodeReservation(app, ask)
         self.version += 1
         self.keep(app, ask, node)
+        app.ranked_mib = app.used_mib
         return True
 
     def keep(self, app: Application, ask: Ask, node: Node) -> None:
@@ -338,6 +342,7 @@ class TreeScheduler(CapacityScheduler):
         if isinstance(reservation, NodeReservation):
             app, ask = reservation.app, reservation.ask
             super().unreserve(node)
+            app.ranked_mib = app.used_mib
             self._count_reserved(node, app, ask, -1)
             self.kept[app].remove(node)
             if not self.kept[app]:

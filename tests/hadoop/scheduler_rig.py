@@ -147,6 +147,7 @@ class SchedulerRig:
 
         ``in_vain``: node -> how often its reservation was tried without success, since a reservation of that
         request was made or ended. ``users_ratios``: leaf -> the sum of its users' shares of the cluster.
+        ``ranked_mib``: application -> the memory by which a fair leaf orders it.
         """
         return self.call("history")
 

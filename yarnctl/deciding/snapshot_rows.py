@@ -77,9 +77,9 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node), and of
     what is read, ``reserved_free``, ``left_out``, ``aside``, ``reservations`` (by application), both limits
-    of users, ``held_back``, ``user_percents`` and ``left_alone``: all of them, if they differ. A flat tree has no
-    ``parents``; they are sorted by path. ``labelled``: of the labels of which something differs; only these
-    have ``nodes``.
+    of users, ``held_back``, ``user_percents`` and ``left_alone``: all of them, if they differ. A flat tree
+    has no ``parents``; they are sorted by path. ``labelled``: of the labels of which something differs; only
+    these have ``nodes``.
     """
 
     total: Resources | None = None

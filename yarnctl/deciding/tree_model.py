@@ -441,6 +441,10 @@ class QueueTreeModel:
             if found is not None and fits(found.request.size, room):
                 free.free[node] = minus(room, found.request.size)
                 self._end(node, found.queue, found.request.application)
+                if (
+                    found.queue.fair
+                ):  # not counted in the order before the application's next grant or release
+                    self._used_mib[name] -= found.request.size.memory_mib
                 self._granted(found, placed)
                 return True
             if node in self._kept_nodes or node in self.held:

@@ -185,9 +185,11 @@ class TreeQueue:
     def serving_key(self, app: Application) -> tuple[int, ...]:
         """Return the place of an application in the line of this leaf: the lowest is served first.
 
-        Under ``fair``, of equal use the older one, whatever the priorities.
+        Under ``fair``, of equal use the older one, whatever the priorities. A container that fills a
+        reservation counts only from the application's next grant, reservation or release on
+        (``FairOrderingPolicy``).
         """
-        return (app.used_mib, app.number) if self.fair else app.order
+        return (app.ranked_mib, app.number) if self.fair else app.order
 
     @property
     def stopped(self) -> bool:

@@ -322,6 +322,8 @@ class EmulatedTree:
         for row in state["reserved"]:
             tries = history["in_vain"][row["node"]] if history else 2
             self.scheduler.in_vain[self._apps[row["application"]], row["priority"]] = tries
+        for name, ranked_mib in history.get("ranked_mib", {}).items():
+            self._apps[name].ranked_mib = ranked_mib
         for path, ratio in history.get("users_ratios", {}).items():
             shared = self.scheduler.queues[path.partition(".")[2]]
             assert isinstance(shared, SharedLeaf)
@@ -344,6 +346,7 @@ class EmulatedTree:
         node.free_mib -= memory_mib
         node.free_vcores -= vcores
         app.used_mib += memory_mib
+        app.ranked_mib = app.used_mib
         app.used_vcores += vcores
         app.containers += 1
         queue = app.queue

@@ -65,11 +65,13 @@ import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttemptS
 import org.apache.hadoop.yarn.server.resourcemanager.rmcontainer.RMContainer;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.QueueMetrics;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.ResourceUsage;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.AbstractLeafQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CSQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.common.fica.FiCaSchedulerApp;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.event.SchedulerEvent;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.policy.AbstractComparatorOrderingPolicy;
 import org.apache.hadoop.yarn.server.utils.BuilderUtils;
 import org.apache.hadoop.yarn.util.resource.ResourceUtils;
 
@@ -387,9 +389,10 @@ public final class SchedulerRig {
 
   /**
    * What the scheduler remembers and no answer of the web service has: how often each reservation was tried
-   * in vain, and each leaf's sum of its users' shares of the cluster, which gathers errors of rounding.
+   * in vain, each leaf's sum of its users' shares of the cluster, which gathers errors of rounding, and the
+   * memory by which a fair leaf orders each application.
    */
-  private void history(ObjectNode answer) {
+  private void history(ObjectNode answer) throws Exception {
     CapacityScheduler scheduler = (CapacityScheduler) manager.getResourceScheduler();
     ObjectNode tries = answer.putObject("in_vain");
     for (SteppedNode each : nodes.values()) {
@@ -402,9 +405,19 @@ public final class SchedulerRig {
       }
     }
     ObjectNode ratios = answer.putObject("users_ratios");
+    ObjectNode ranked = answer.putObject("ranked_mib");
     for (CSQueue queue : scheduler.getCapacitySchedulerQueueManager().getQueues().values()) {
       if (queue instanceof AbstractLeafQueue leaf) {
         ratios.put(queue.getQueuePath(), leaf.getUsersManager().getUsageRatio(""));
+        Field changed = AbstractComparatorOrderingPolicy.class.getDeclaredField("entitiesToReorder");
+        changed.setAccessible(true);
+        for (FiCaSchedulerApp app : leaf.getOrderingPolicy().getSchedulableEntities()) {
+          ResourceUsage usage = app.getSchedulingResourceUsage();
+          boolean isChanged =
+              ((Map<?, ?>) changed.get(leaf.getOrderingPolicy())).containsKey(app.getId());
+          Resource used = isChanged ? usage.getAllUsed() : usage.getCachedUsed("*");
+          ranked.put(app.getApplicationId().toString(), used.getMemorySize());
+        }
       }
     }
   }
