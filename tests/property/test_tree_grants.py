@@ -16,7 +16,7 @@ from yarnctl.deciding.tree_model import QueueNode, QueueTreeModel
 from yarnctl.units import NOTHING, Resources, plus, times
 
 TREES = [seed for seed in range(40) if seed not in (17, 25)]
-"""In those two a fair leaf does not count a container yet that has filled a reservation: no answer shows it."""
+"""In those two a fair leaf does not count a container yet that has filled a reservation."""
 
 
 @pytest.mark.parametrize("sizes", [(1,), (1, 2, 3)])
