@@ -202,7 +202,7 @@ class TreeScheduler(CapacityScheduler):
         if queue.label:
             queue.users[app.user] = plus(queue.users.get(app.user, NOTHING), size)
         else:
-            assert isinstance(app.queue, SharedLeaf)
+            assert isinstance(queue.leaf, SharedLeaf)
             queue.leaf.hold(app.user, size)
 
     def carry(self, app: Application, from_queue: LeafQueue, to_queue: LeafQueue) -> None:

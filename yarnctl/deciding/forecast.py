@@ -64,7 +64,6 @@ class FreeCapacity:
         self.held: dict[str, Resources] = {}
         self._nodes = sorted(self.free)
         self._marks: dict[Resources, int] = {}
-        self._hold_mark = 0
 
     def add_node(self, node: str, room_resources: Resources) -> None:
         """Add what is free on a node, before anything is placed."""
@@ -100,16 +99,6 @@ class FreeCapacity:
             mark += 1
         self._marks[size] = mark
         return mark < len(self._nodes)
-
-    def first_partly_free(self, size: Resources) -> str | None:
-        """Return the first node with some of every resource in ``size``: only such a one is reserved."""
-        while self._hold_mark < len(self._nodes) and min(self.free[self._nodes[self._hold_mark]]) <= 0:
-            self._hold_mark += 1
-        for node in self._nodes[self._hold_mark :]:
-            free = self.free[node]
-            if all(part == 0 or have > 0 for part, have in zip_longest(size, free, fillvalue=0)):
-                return node
-        return None
 
     def hold(self, node: str) -> None:
         """Take a node out of the free capacity."""

@@ -289,10 +289,10 @@ class QueueTreeModel:
                 model.reorder(self._used_mib)
             if model.waiting():
                 self.open(node)
-        for view in snapshot.applications:
-            if view.application in self.reserved and view.queue in self.leaves:
-                for each in self.leaves[view.queue].chain:
-                    each.reserved = plus(each.reserved, self.reserved[view.application])
+        for row in snapshot.applications:
+            if row.application in self.reserved and row.queue in self.leaves:
+                for each in self.leaves[row.queue].chain:
+                    each.reserved = plus(each.reserved, self.reserved[row.application])
 
     @staticmethod
     def open(queue: QueueNode) -> None:
