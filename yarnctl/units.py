@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from itertools import zip_longest
+from math import prod
 from operator import itemgetter
 from typing import TYPE_CHECKING, Self
 
@@ -120,3 +121,17 @@ def dominant(used: Resources, total: Resources) -> int:
         return key
     others = zip(used[2:], total[2:], strict=False)
     return max([key, *(part * total[0] * total[1] // whole for part, whole in others if whole > 0)])
+
+
+def shares(size: Resources, total: Resources) -> tuple[int, ...]:
+    """Return the shares of ``size`` in ``total``, the largest first, as exact integers in a common unit.
+
+    Compared as tuples they are in the order of Hadoop's DominantResourceCalculator. Only those made with the
+    same ``total`` may be compared.
+    """
+    if len(size) == 2 == len(total):
+        first, second = size[0] * total[1], size[1] * total[0]
+        return (first, second) if first >= second else (second, first)
+    whole = prod(part for part in total if part > 0)
+    pairs = zip_longest(size, total, fillvalue=0)
+    return tuple(sorted((part * (whole // each) if each > 0 else 0 for part, each in pairs), reverse=True))

@@ -26,6 +26,13 @@ NEVER = 1 << 62
 """An instant that does not come: the phase has no end yet."""
 
 
+def with_others(memory_mib: int, vcores: int, other_resources: Resources) -> Resources:
+    """Return a vector of all resource types; ``other_resources`` has them without memory and vcores."""
+    if other_resources is NOTHING:
+        return Resources(memory_mib, vcores)
+    return Resources(memory_mib, vcores, *other_resources[2:])
+
+
 class QueueConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One leaf, as ``capacity-scheduler.xml`` has it; ratios in 0..1 of the cluster.
 
@@ -115,6 +122,11 @@ class Ask:
     missed: int = 0
     others: Resources = NOTHING
 
+    @property
+    def size(self) -> Resources:
+        """One container, of all resource types."""
+        return with_others(self.memory_mib, self.vcores, self.others)
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class LeafQueue:
@@ -136,6 +148,7 @@ class LeafQueue:
     usage_mib_ms: dict[str, int] = field(default_factory=dict)
     demand: list[Application] = field(default_factory=list)
     waiting: list[Application] = field(default_factory=list)
+    active: list[Application] = field(default_factory=list)
     users: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -175,7 +188,8 @@ class LeafQueue:
 class Application:
     """The ResourceManager's record of one application; the AM's side is ``master``.
 
-    ``label``: the node label of all its requests ("": nodes without one).
+    ``label``: the node label of all its requests ("": nodes without one). ``ranked_mib``: the memory by which
+    a fair leaf of a tree orders it.
     """
 
     number: int
@@ -189,6 +203,7 @@ class Application:
     pending: int = 0
     used_mib: int = 0
     used_vcores: int = 0
+    ranked_mib: int = 0
     containers: int = 0
     activated: bool = False
     attempt: int = 0
@@ -253,6 +268,16 @@ class Node:
     def __post_init__(self) -> None:
         self.name = f"node{self.index:05d}:8041"
         self.free_mib, self.free_vcores = self.total_mib, self.total_vcores
+
+    @property
+    def total(self) -> Resources:
+        """What it has of all resource types."""
+        return with_others(self.total_mib, self.total_vcores, self.others)
+
+    @property
+    def free(self) -> Resources:
+        """What is free of all resource types."""
+        return with_others(self.free_mib, self.free_vcores, self.free_others)
 
     @property
     def containers(self) -> dict[int, Container]:

@@ -22,7 +22,8 @@ ResourceManager 3.4.2. Rules beyond those of one level:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import zip_longest
 
 from msgspec.structs import replace
 
@@ -37,9 +38,10 @@ from emulator.cluster.entities import (
     QueueConfig,
     TreeLeafConfig,
 )
-from emulator.cluster.queues.tree_queue import QueueSource, SharedLeaf, TreeQueue
+from emulator.cluster.queues.descent import Descent
+from emulator.cluster.queues.tree_queue import QueueSource, SharedLeaf, TreeQueue, shares
 from emulator.cluster.scheduler import CapacityScheduler
-from yarnctl.units import NOTHING, Resources, fits, minus, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
 
 class TreeScheduler(CapacityScheduler):
@@ -64,6 +66,8 @@ class TreeScheduler(CapacityScheduler):
         self.nodes: dict[str, TreeQueue] = {}
         self.trees = {"": self.nodes}
         self.kept: dict[Application, list[Node]] = {}
+        self.in_vain: dict[tuple[Application, int], int] = {}
+        self.largest = Resources(0, 0)
         for config in parents:
             self._add(config, None)
         self.root = self.nodes[""]
@@ -88,6 +92,7 @@ class TreeScheduler(CapacityScheduler):
     def count_node(self, node: Node, sign: int) -> None:
         """Count a node and, if it has a label, what it adds to its partition (-1: it is removed)."""
         self.node_count += sign
+        self.largest = at_least(self.largest, node.total)
         if node.others is not NOTHING:
             before = self.other_totals.get(node.label, NOTHING)
             self.other_totals[node.label] = plus(before, times(node.others, sign))
@@ -193,6 +198,7 @@ class TreeScheduler(CapacityScheduler):
     def free(self, container: Container, now_ms: int) -> None:
         """A container is over: take back what it held, in its queue and in all above."""
         super().free(container, now_ms)
+        container.app.ranked_mib = container.app.used_mib
         queue = self.trees[container.node.label][container.app.queue.name]
         others = _negative(container.others)
         self._count(queue, container.app, -container.memory_mib, -container.vcores, others)
@@ -203,8 +209,12 @@ class TreeScheduler(CapacityScheduler):
     ) -> None:
         """Count a container as used (negative: freed) in its queue and in all above."""
         queue.count(memory_mib, vcores, other_resources)
+        size = Resources(memory_mib, vcores)
         if queue.label:
-            queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
+            queue.users[app.user] = plus(queue.users.get(app.user, NOTHING), size)
+        else:
+            assert isinstance(queue.leaf, SharedLeaf)
+            queue.leaf.hold(app.user, size)
 
     def carry(self, app: Application, from_queue: LeafQueue, to_queue: LeafQueue) -> None:
         """Count what a moved application holds in its new queue, and in all above."""
@@ -225,17 +235,18 @@ class TreeScheduler(CapacityScheduler):
 
     def _next(self, node: Node) -> tuple[Application, Ask] | None:
         root = self.trees[node.label][""]
-        try:
-            for leaf in _in_order(root):
-                found = self._from(leaf, node)
-                if found is not None:
-                    self._give(leaf, *found)
-                    return found
-                if node.reserved is not None:
-                    return None
-        finally:
-            for queue in self.trees[node.label].values():
-                queue.blocked = NOTHING
+        found = Descent(node, root.all_maximum, self.kept, self._may_have_more).from_root(root)
+        if found is not None:
+            if found.reserves:
+                self._reserve(found.app, found.ask, node)
+                return None
+            if found.given_up is not None:
+                self.unreserve(found.given_up)
+            found.ask.missed = 0
+            found.app.ranked_mib = found.app.used_mib + found.ask.memory_mib
+            ask = found.ask
+            self._count(found.queue, found.app, ask.memory_mib, ask.vcores, ask.others)
+            return found.app, ask
         if node.label and not self.labels[node.label]:
             return self._shared(root, node)
         return None
@@ -257,10 +268,8 @@ class TreeScheduler(CapacityScheduler):
         for app in sorted(queue.leaf.demand, key=line.serving_key):
             ask = app.asks[0]
             size = Resources(ask.memory_mib, ask.vcores)
-            fitting = (
-                fits(size, Resources(node.free_mib, node.free_vcores))
-                and fits(plus(size, Resources(root.used_mib, root.used_vcores)), total)
-                and _fits_others(ask, node)
+            fitting = fits(ask.size, node.free) and fits(
+                plus(size, Resources(root.used_mib, root.used_vcores)), total
             )
             if app.label or not ask.priority or not fitting:
                 continue
@@ -269,36 +278,9 @@ class TreeScheduler(CapacityScheduler):
                 self.version += 1
                 continue
             ask.missed = 0
+            app.ranked_mib = app.used_mib + ask.memory_mib
             self._count(queue, app, size[0], size[1], ask.others)
             return app, ask
-        return None
-
-    def _from(self, queue: TreeQueue, node: Node) -> tuple[Application, Ask] | None:
-        """Return what a leaf takes of a node's room; None: nothing, or it has reserved the node."""
-        leaf = queue.leaf
-        assert leaf is not None
-        demand = sorted(leaf.demand, key=queue.serving_key) if queue.fair else leaf.demand
-        for app in demand:
-            if app.label != queue.label:
-                continue
-            if app not in self.kept and max(queue.headroom()) <= 0:
-                return None
-            if self._over_user_limit(app):
-                continue
-            ask = app.asks[0]
-            if not self.within_headroom(app):
-                queue.block()
-                return None
-            within = queue.has_room(ask.memory_mib, ask.vcores, ask.others) and not queue.user_is_over(app)
-            if ask.memory_mib <= node.free_mib and ask.vcores <= node.free_vcores and _fits_others(ask, node):
-                # What is within the limits only without a reservation takes the place of one that is alike.
-                kept = [each.reserved for each in self.kept.get(app, ())]
-                alike = any(isinstance(each, NodeReservation) and each.ask is ask for each in kept)
-                if within or not kept or alike:
-                    return app, ask
-                continue
-            if within and self._reserve(app, ask, node):
-                return None
         return None
 
     def within_headroom(self, app: Application) -> bool:
@@ -321,37 +303,54 @@ class TreeScheduler(CapacityScheduler):
             others = plus(others, reservation.ask.others)
         return Resources(memory_mib, vcores, *others[2:])
 
-    def _give(self, queue: TreeQueue, app: Application, ask: Ask) -> None:
-        """Count a grant in the tree, and drop a reservation that it fills or that is in its way.
-
-        ``offer`` grants what ``_next`` and ``_reserved`` return, always.
-        """
-        if app in self.kept:
-            alike = [each for each in self.kept[app] if each.reserved.ask is ask]  # type: ignore[attr-defined]
-            if alike and len(alike) >= ask.count:
-                self.unreserve(alike[0])
-            while app in self.kept and not queue.has_room(ask.memory_mib, ask.vcores, ask.others):
-                self.unreserve(self.kept[app][0])
-        ask.missed = 0
-        self._count(queue, app, ask.memory_mib, ask.vcores, ask.others)
-
     def _over_user_limit(self, app: Application) -> bool:
         """Return whether a user is over its limit; the application's own reservation does not count."""
         queue = self.trees[app.label][app.queue.name]
-        return queue.user_is_over(app, 0 if app.label else self.kept_for(app).memory_mib)
+        limit = queue.user_limit()
+        if limit is None:
+            return False
+        held, total = queue.held_by(app.user), queue.chain[-1].maximum
+        own_resources = NOTHING if app.label else Resources(*self.kept_for(app)[:2])
+        return shares(minus(held, own_resources), total) > shares(limit, total)
+
+    def _may_have_more(self, app: Application, ask: Ask) -> bool:
+        """Return whether a request may hold another reservation: fewer than containers, or long in vain.
+
+        After some heartbeats of reserved nodes on which it did not fit a request may hold one more, the
+        larger it is the later (``shouldAllocOrReserveNewContainer``).
+        """
+        held = app.reserved.get(ask.priority, 0)
+        if held < ask.count:
+            return True
+        smallest = self.nodes[""].smallest
+        factor = min(_ratio(ask.size, self.largest), _ratio(minus(self.largest, smallest), self.largest))
+        return int(self.in_vain.get((app, ask.priority), 0) / held * (1 - factor)) + ask.count > held
 
     def _reserve(self, app: Application, ask: Ask, node: Node) -> bool:
-        if not fits(ask.others, node.others) or not super()._reserve(app, ask, node):
-            return False
+        app.reserved[ask.priority] = app.reserved.get(ask.priority, 0) + 1
+        node.reserved = NodeReservation(app, ask)
+        self.version += 1
         self.keep(app, ask, node)
+        app.ranked_mib = app.used_mib
         return True
 
     def keep(self, app: Application, ask: Ask, node: Node) -> None:
         """Count a reserved node as used in the queue and all above."""
         self.kept.setdefault(app, []).append(node)
-        self.trees[node.label][app.queue.name].count(ask.memory_mib, ask.vcores, ask.others)
+        self._count_reserved(node, app, ask, 1)
+
+    def _count_reserved(self, node: Node, app: Application, ask: Ask, sign: int) -> None:
+        size = Resources(sign * ask.memory_mib, sign * ask.vcores)
+        others = ask.others if sign > 0 else _negative(ask.others)
+        queue = self.trees[node.label][app.queue.name]
+        queue.count(size[0], size[1], others)
+        reserved = plus(size, others)
+        for each in queue.chain:
+            each.reserved = plus(each.reserved, reserved)
         assert isinstance(app.queue, SharedLeaf)
-        app.queue.reserve(app.user, ask.memory_mib)
+        if not node.label:
+            app.queue.hold(app.user, size)
+        self.in_vain.pop((app, ask.priority), None)
 
     def unreserve(self, node: Node) -> None:
         """Drop a node's reservation, if it has one, from its queue and all above."""
@@ -359,10 +358,8 @@ class TreeScheduler(CapacityScheduler):
         if isinstance(reservation, NodeReservation):
             app, ask = reservation.app, reservation.ask
             super().unreserve(node)
-            queue = self.trees[node.label][app.queue.name]
-            queue.count(-ask.memory_mib, -ask.vcores, _negative(ask.others))
-            assert isinstance(app.queue, SharedLeaf)
-            app.queue.reserve(app.user, -ask.memory_mib)
+            app.ranked_mib = app.used_mib
+            self._count_reserved(node, app, ask, -1)
             self.kept[app].remove(node)
             if not self.kept[app]:
                 del self.kept[app]
@@ -374,29 +371,22 @@ class TreeScheduler(CapacityScheduler):
         app, ask = reservation.app, reservation.ask
         if ask not in app.asks or not app.activated:
             self.unreserve(node)
-            return self._next(node)
-        if ask.memory_mib > node.free_mib or ask.vcores > node.free_vcores or not _fits_others(ask, node):
+            return None
+        if not fits(ask.size, node.free):
+            if not self._may_have_more(app, ask):
+                self.version += 1
+            key = app, ask.priority
+            self.in_vain[key] = self.in_vain.get(key, 0) + 1
             return None
         self.unreserve(node)
         self._count(self.trees[node.label][app.queue.name], app, ask.memory_mib, ask.vcores, ask.others)
         return app, ask
 
 
-def _fits_others(ask: Ask, node: Node) -> bool:
-    """Return whether a node has enough free of the other resource types."""
-    return ask.others is NOTHING or fits(ask.others, node.free_others)
-
-
 def _negative(resources: Resources) -> Resources:
     return resources if resources is NOTHING else times(resources, -1)
 
 
-def _in_order(parent_queue: TreeQueue) -> Iterator[TreeQueue]:
-    """Yield the leaves with demand as the descent comes to them."""
-    children = parent_queue.demanding
-    for child in sorted(children, key=TreeQueue.place) if len(children) > 1 else children[:]:
-        if child.leaf is not None:
-            yield child
-        else:
-            yield from _in_order(child)
-            parent_queue.blocked = plus(parent_queue.blocked, child.blocked)
+def _ratio(size: Resources, whole: Resources) -> float:
+    parts = zip_longest(size, whole, fillvalue=0)
+    return max((part / total for part, total in parts if total), default=0.0)

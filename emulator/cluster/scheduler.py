@@ -71,6 +71,7 @@ class CapacityScheduler:
                 return
             queue.waiting.pop(0)
             app.activated = True
+            insort(queue.active, app, key=_order)
             app.version += 1
             queue.am_used_mib += app.am_mib
             self.version += 1
@@ -83,6 +84,7 @@ class CapacityScheduler:
         app.version += 1
         if app.activated:
             app.activated = False
+            app.queue.active.remove(app)
             app.queue.am_used_mib -= app.am_mib
             self.activate(app.queue)
         elif app in app.queue.waiting:
@@ -129,7 +131,11 @@ class CapacityScheduler:
         waits = app in app.queue.waiting
         if waits:
             app.queue.waiting.remove(app)
+        if app.activated:
+            app.queue.active.remove(app)
         app.set_priority(priority)
+        if app.activated:
+            insort(app.queue.active, app, key=_order)
         app.version += 1
         if waits:
             insort(app.queue.waiting, app, key=_order)

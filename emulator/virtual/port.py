@@ -144,12 +144,15 @@ class VirtualPort:
         largest_vcores = max((node.total_vcores for node in rm.nodes if not node.lost), default=0)
         free: dict[str, Resources] = {}
         reserved: dict[str, str] = {}
+        reserved_free: dict[str, Resources] = {}
         for _, index in rm.open_nodes:
             node = rm.nodes[index]
             if node.label:
                 continue  # the controller knows nodes without a label
             if isinstance(node.reserved, NodeReservation):  # its room is for that application alone
                 reserved[node.name] = application_id(node.reserved.app)
+                if isinstance(rm.scheduler, TreeScheduler):
+                    reserved_free[node_id(node)] = Resources(node.free_mib, node.free_vcores)
                 continue
             free[node_id(node)] = Resources(node.free_mib, node.free_vcores)
         return model.Snapshot(
@@ -159,6 +162,7 @@ class VirtualPort:
             applications=self._prediction.predict(self._views(now_ms), now_ms),
             free_by_node=free,
             reserved_by_node=reserved,
+            reserved_free=reserved_free,
             parents=parent_views(rm.scheduler) if isinstance(rm.scheduler, TreeScheduler) else (),
             reserved=reserved_by_application(rm.scheduler) if isinstance(rm.scheduler, TreeScheduler) else {},
         )

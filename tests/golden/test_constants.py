@@ -128,6 +128,7 @@ NUMBERS = {
     "carried_out.RETURNING_PRIORITY": 3,
     "planning.REVISIONS_MAX": 4,
     "tree_model.EQUAL": 1_000_000,
+    "tree_model.MANY": 1_000_000,
 }
 
 

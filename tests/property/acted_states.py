@@ -271,6 +271,7 @@ class ActedCluster(RandomCluster):
                 node: size for node, size in seen.free_by_node.items() if node in names and size != NOTHING
             },
             reserved_by_node={node: app for node, app in seen.reserved_by_node.items() if node in names},
+            reserved_free={node: size for node, size in seen.reserved_free.items() if node in names},
             reserved={app: size for app, size in seen.reserved.items() if labels[app] == label},
             parents=parent_views(scheduler, label),
             user_limits={} if label else self._user_limits(seen),
@@ -282,13 +283,13 @@ class ActedCluster(RandomCluster):
         leaf, view = self.scheduler.queues[name], super()._queue(name)
         if label:
             queue = self.scheduler.trees[label][name]
-            limit_mib = queue.user_limit_mib
+            limit = queue.user_limit()
             return msgspec.structs.replace(
                 view,
                 guaranteed=queue.guaranteed,
                 maximum=queue.maximum,
                 used=Resources(queue.used_mib, queue.used_vcores),
-                user_limit=None if limit_mib is None else Resources(limit_mib, queue.maximum.vcores),
+                user_limit=None if limit is None else Resources(limit[0], queue.maximum.vcores),
             )
         factor = leaf.config.user_limit_factor
         limit = None if factor is None else times_ratio(view.guaranteed, factor, view.maximum)
@@ -305,12 +306,12 @@ class ActedCluster(RandomCluster):
                 continue
             limit = Resources(limit_mib, self.rm.total.vcores)
             active = {app.user for app in leaf.demand}
-            for user in active | leaf.users.keys():
+            for user in active | leaf.held.keys():
                 if limit_mib >= view.maximum.memory_mib:
                     continue
                 highest = view.user_limit
                 is_highest = highest is not None and highest.memory_mib <= limit_mib
-                if len(active) > 1 or is_highest or leaf.held_mib(user) > limit_mib:
+                if len(active) > 1 or is_highest or leaf.held.get(user, NOTHING)[0] > limit_mib:
                     found.setdefault(view.queue, {})[user] = limit
         return found
 

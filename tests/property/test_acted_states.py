@@ -14,6 +14,7 @@ from tests.property.acted_states import act
 from tests.soak.in_vain import counted, wilson
 from yarnctl.deciding import tree_model
 from yarnctl.deciding.forecast import QueueModel
+from yarnctl.deciding.tree_descent import TreeDescent
 from yarnctl.deciding.tree_model import QueueNode
 from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
@@ -42,7 +43,9 @@ def no_parents_maximum(patch: pytest.MonkeyPatch) -> None:
     def binding(self: QueueNode, size: Resources, own_resources: Resources = NOTHING) -> QueueNode | None:
         return None if fits(plus(self.used, minus(size, own_resources)), self.maximum) else self
 
+    enter = TreeDescent._enter
     patch.setattr(QueueNode, "binding", binding)
+    patch.setattr(TreeDescent, "_enter", lambda self, queue, _: enter(self, queue, queue.maximum))
 
 
 def no_user_limit(patch: pytest.MonkeyPatch) -> None:

@@ -164,6 +164,11 @@ class RandomCluster:
                 for node in self.rm.nodes
                 if isinstance(node.reserved, NodeReservation)
             },
+            reserved_free={
+                node.name: Resources(node.free_mib, node.free_vcores)
+                for node in self.rm.nodes
+                if isinstance(node.reserved, NodeReservation) and not _is_filled(node, node.reserved)
+            },
             parents=parent_views(self.scheduler),
             reserved=reserved_by_application(self.scheduler),
         )

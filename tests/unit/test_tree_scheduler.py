@@ -29,8 +29,9 @@ from tests.unit.deciding.queue_trees import (
 )
 from tests.unit.scheduler_files import pair
 from yarnctl.deciding.model import ApplicationView, ContainerRequest
-from yarnctl.units import Resources
+from yarnctl.units import Resources, times
 
+ONE = Resources(512, 1)
 SHARES = {"eng.prod": 0.24, "eng.lab": 0.16, "mkt": 0.3, "res": 0.3}
 
 
@@ -277,7 +278,7 @@ def test_a_user_is_given_one_container_beyond_the_limit_and_then_passed_over(lim
     other = waits("res", "other", (1, 1), rank=1, user="u2")
     found = Cluster({}, free={f"n{n}": 8 for n in range(3)})
     leaf = found.scheduler.queues["res"]
-    leaf.users["u1"] = slots(held)[0]
+    leaf.hold("u1", slots(held))
     leaf.user_mib = slots(limit)[0]
     for view in (mine, other):
         found.submit(view)
@@ -303,8 +304,8 @@ def test_users_share_a_leaf_as_minimum_user_limit_percent_says(factor, percent, 
     config = TreeLeafConfig(name="res", capacity_ratio=0.3, user_limit_factor=factor, user_percent=percent)
     leaf = SharedLeaf(config)
     leaf.resize(12288, 24)
-    leaf.used_mib = 512 * used
-    leaf.users = {"u1": 512 * (used * 15 // 24), "u2": 512 * (used - used * 15 // 24)}
+    leaf.hold("u1", times(ONE, used * 15 // 24))
+    leaf.hold("u2", times(ONE, used - used * 15 // 24))
     leaf.demand = [Application(n, leaf, user, 0, 0) for n, user in enumerate(active.split())]
     assert leaf.user_mib == limit_mib
 

@@ -14,6 +14,7 @@ a tree of queues. Equal ratios: the larger guarantee first, then the name.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
@@ -63,7 +64,16 @@ class FreeCapacity:
         self.held: dict[str, Resources] = {}
         self._nodes = sorted(self.free)
         self._marks: dict[Resources, int] = {}
-        self._hold_mark = self._memory_mark = 0
+
+    def add_node(self, node: str, room_resources: Resources) -> None:
+        """Add what is free on a node, before anything is placed."""
+        if node not in self.free:
+            insort(self._nodes, node)
+        self.free[node] = plus(self.free.get(node, NOTHING), room_resources)
+
+    def round_of_nodes(self) -> list[str]:
+        """Return the nodes in the order of their next heartbeats."""
+        return self._nodes
 
     def fits(self, size: Resources) -> bool:
         """Return whether placing ``size`` has not failed yet."""
@@ -89,23 +99,6 @@ class FreeCapacity:
             mark += 1
         self._marks[size] = mark
         return mark < len(self._nodes)
-
-    def is_used_up(self) -> bool:
-        """Return whether no node has memory left."""
-        nodes, free = self._nodes, self.free
-        while self._memory_mark < len(nodes) and free[nodes[self._memory_mark]][0] <= 0:
-            self._memory_mark += 1
-        return self._memory_mark == len(nodes)
-
-    def first_partly_free(self, size: Resources) -> str | None:
-        """Return the first node with some of every resource in ``size``: only such a one is reserved."""
-        while self._hold_mark < len(self._nodes) and min(self.free[self._nodes[self._hold_mark]]) <= 0:
-            self._hold_mark += 1
-        for node in self._nodes[self._hold_mark :]:
-            free = self.free[node]
-            if all(part == 0 or have > 0 for part, have in zip_longest(size, free, fillvalue=0)):
-                return node
-        return None
 
     def hold(self, node: str) -> None:
         """Take a node out of the free capacity."""

@@ -122,6 +122,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``parents``: every parent queue with leaves below it, by path; empty where the tree is *flat*: all
     leaves are directly below root, which orders them by utilization, none is fair, nothing
     is reserved, and no leaf has requests of several sizes.
+    ``reserved_free``: node -> what is free on it, of the nodes that ``free_by_node`` lacks because they are
+    reserved.
     ``reserved``: application -> what is reserved for its requests, which is in the ``used`` of its queue and
     its ancestors. ``user_limits``: queue -> user -> the limit that the ResourceManager shows, where it is
     lower than the queue's maximum and not its ``user_limit``. ``active_limits``: the same of every user,
@@ -143,6 +145,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     applications: tuple[ApplicationView, ...]
     free_by_node: Mapping[str, Resources]
     reserved_by_node: Mapping[str, str] = {}
+    reserved_free: Mapping[str, Resources] = {}
     left_out: Mapping[str, NotModelled] = {}
     aside: Mapping[str, StandingAside] = {}
     node_count: int | None = None

@@ -30,8 +30,11 @@ from yarnctl.deciding.forecast import (
 )
 from yarnctl.deciding.model import ApplicationView, ParentView, QueueView, Snapshot
 from yarnctl.deciding.reasons import demand
-from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, plus
+from yarnctl.deciding.tree_descent import Taking, TreeDescent
+from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, plus, shares
 
+MANY = 1_000_000
+"""Heartbeats in vain of a reservation that was there before: how many there were is not known."""
 EQUAL = 1_000_000
 """Shares of a guarantee are compared in parts of this."""
 NO_USERS: Mapping[str, None] = MappingProxyType({})
@@ -58,6 +61,7 @@ class QueueNode:
         "model",
         "path",
         "priority",
+        "reserved",
         "smallest",
         "used",
     )
@@ -76,7 +80,7 @@ class QueueNode:
         self.chain: tuple[QueueNode, ...] = (self,) if parent_node is None else (self, *parent_node.chain)
         self.fair = False
         self.active: list[QueueNode] = []
-        self.blocked = self.smallest = NOTHING
+        self.blocked = self.smallest = self.reserved = NOTHING
         self._key: tuple[int | str, ...] | None = None
         self._over: Key | None = None
 
@@ -116,6 +120,10 @@ class QueueNode:
         """Keep a leaf's headroom from the siblings that come later in this descent."""
         if len(self.chain) > 1:
             self.chain[1].blocked = plus(self.chain[1].blocked, self.headroom())
+
+    def in_order(self) -> list[QueueNode]:
+        """Return the children with pending requests, the one that is served first in front."""
+        return sorted(self.active, key=QueueNode.key) if len(self.active) > 1 else self.active[:]
 
     def key(self) -> tuple[int | str, ...]:
         """Return the place among its siblings by its parent's policy.
@@ -215,10 +223,9 @@ class UserLimits:
         """Return whether what is held exceeds a limit."""
         return limit_resources is not None and self.shares(held_resources) > self.shares(limit_resources)
 
-    def shares(self, size: Resources) -> tuple[int, int]:
-        """Return both shares of the cluster, the larger one first, in a common unit."""
-        first, second = size[0] * self.total[1], size[1] * self.total[0]
-        return (first, second) if first >= second else (second, first)
+    def shares(self, size: Resources) -> tuple[int, ...]:
+        """Return the shares of the cluster, the largest first."""
+        return shares(size, self.total)
 
     def _larger(self, left: Resources, right: Resources) -> Resources:
         return left if self.shares(left) >= self.shares(right) else right
@@ -246,9 +253,13 @@ class QueueTreeModel:
 
     def __init__(self, snapshot: Snapshot, queues: Mapping[str, QueueModel]) -> None:
         self.reserved: dict[str, Resources] = dict(snapshot.reserved)
-        self._reserved_nodes = sorted(snapshot.reserved_by_node.items())
+        self._applications = snapshot.applications
+        self._on_node = dict(sorted(snapshot.reserved_by_node.items()))
         # The observer leaves out nodes with certain reservations; what is freed there is not for others.
-        self._kept_nodes = snapshot.reserved_by_node.keys() - snapshot.free_by_node.keys()
+        self._kept_nodes = set(snapshot.reserved_by_node.keys() - snapshot.free_by_node.keys())
+        self._rooms = dict(snapshot.reserved_free)
+        self._in_vain: dict[str, int] = {}
+        self._fruitless: set[Resources] = set()
         self.held: dict[str, str] = {}
         self.largest_node = snapshot.largest_node
         self._user_limits = UserLimits(snapshot) if snapshot.smallest != NOTHING else None
@@ -280,6 +291,10 @@ class QueueTreeModel:
                 model.reorder(self._used_mib)
             if model.waiting():
                 self.open(node)
+        for row in snapshot.applications:
+            if row.application in self.reserved and row.queue in self.leaves:
+                for each in self.leaves[row.queue].chain:
+                    each.reserved = plus(each.reserved, self.reserved[row.application])
 
     @staticmethod
     def open(queue: QueueNode) -> None:
@@ -334,30 +349,6 @@ class QueueTreeModel:
             held = minus(held, self.reserved.get(application.application, NOTHING))
         return self._user_limits.is_over(held, self._user_limits.of(queue, application.user))
 
-    def is_full(self, queue: QueueNode, application: str) -> bool:
-        """Return whether a leaf is left at an application because nothing is below its limits.
-
-        It is checked before the user's limit; an application with a reservation may still be served.
-        """
-        if self._user_limits is None or self.reserved.get(application, NOTHING) != NOTHING:
-            return False
-        return queue.headroom()[:2] == NOTHING
-
-    def may_take(self, queue: QueueNode, request: SimulatedRequest) -> bool:
-        """Return whether a request that fits on a node is given it.
-
-        One that is within the limits only without the application's own reservation takes the place of that,
-        which must be for the same request.
-        """
-        own_resources = self.reserved.get(request.application.application)
-        if self._user_limits is None or own_resources is None or own_resources == NOTHING:
-            return True
-        if queue.binding(request.size) is None and not self._is_over_limit(
-            queue, request.application, with_own=True
-        ):
-            return True
-        return self._reserved_size(request.application, own_resources) == request.size
-
     def _may_keep(self, queue: QueueNode, request: SimulatedRequest, own_resources: Resources) -> bool:
         """Return whether an application keeps its reservation when it is granted a container elsewhere."""
         if self._user_limits is None or self._is_over_limit(queue, request.application, with_own=True):
@@ -368,7 +359,7 @@ class QueueTreeModel:
 
     def _reserved_size(self, application: ApplicationView, own_resources: Resources) -> Resources:
         """Return the size of one reservation; the answer has only the sum of an application's."""
-        count = sum(name == application.application for _, name in self._reserved_nodes) or 1
+        count = sum(name == application.application for name in self._on_node.values()) or 1
         return Resources(*(part // count for part in own_resources))
 
     def may_reserve(self, queue: QueueNode, request: SimulatedRequest) -> bool:
@@ -393,18 +384,19 @@ class QueueTreeModel:
         request: SimulatedRequest,
         place: int | None = None,
         *,
-        filling: bool = False,
+        beside: bool = False,
     ) -> None:
         """Count one container as granted.
 
         It takes the place of a reservation of its application, unless that is within the limits beside it.
 
-        ``place``: the request's place in its leaf (None: the first). ``filling``: it fills the reservation.
+        ``place``: the request's place in its leaf (None: the first). ``beside``: no reservation ends
+        for it, or has ended already.
         """
         assert queue.model is not None
         name, size = request.application.application, request.size
         own_resources = self.reserved.get(name)
-        if own_resources is not None and not filling and self._may_keep(queue, request, own_resources):
+        if beside or (own_resources is not None and self._may_keep(queue, request, own_resources)):
             own_resources = None
         queue.model.grant(request, place=place)
         if self._user_limits is not None:
@@ -421,121 +413,181 @@ class QueueTreeModel:
         self.reserved[name] = minus(own_resources, filled)
 
     def place(self, free: FreeCapacity) -> dict[str, int]:
-        """Serve the pending requests from the free capacity; the rest stays pending; return placed."""
+        """Serve the pending requests from the free capacity; the rest stays pending; return placed.
+
+        The nodes have heartbeats in turn, each with one grant or reservation, until two rounds
+        change nothing.
+        """
         placed: dict[str, int] = {}
-        if not free.free:
-            return placed
-        for node, name in self._reserved_nodes:
-            if node not in free.free:
-                continue
-            if self._fill(node, name, free):
-                placed[name] = placed.get(name, 0) + 1
-            elif node in self._kept_nodes:
-                free.hold(node)
-        stuck: dict[str, list[SimulatedRequest]] = {
-            queue.path: []
-            for queue in self.leaves.values()
-            if queue.model is not None and queue.model.waiting()
-        }
-        # A descent through a large tree takes a millisecond: none is made where nothing is left to give.
-        of_leaves = [self.leaves[path].model for path in stuck]
-        need_memory = all(
-            request.size[0] > 0 for model in of_leaves if model is not None for request in model.waiting()
-        )
-        passed: set[str] = set()
-        while (
-            not (need_memory and free.is_used_up()) and (found := self._next(free, stuck, passed)) is not None
-        ):
-            queue, request = found
-            if free.place(request.size):
-                self.grant(queue, request)
-                name = request.application.application
-                placed[name] = placed.get(name, 0) + 1
-            else:
-                self._reserve(queue, request, free)
-        for path, left in stuck.items():
-            queue = self.leaves[path]
-            assert queue.model is not None
-            queue.model.leave([*left, *queue.model.waiting()[queue.model.head :]])
-            if queue.fair:
-                queue.model.reorder(self._used_mib)
-            if queue.model.waiting():
-                self.open(queue)
-        self.close_idle()
-        return placed
-
-    def _next(
-        self, free: FreeCapacity, stuck: Mapping[str, list[SimulatedRequest]], passed: set[str]
-    ) -> tuple[QueueNode, SimulatedRequest] | None:
-        """Return the request that the next descent serves; close the leaves with nothing more to place."""
-        for queue in self.in_order():
-            request = self._placeable(queue, free, stuck[queue.path], passed)
-            if request is not None:
-                return queue, request
-            assert queue.model is not None
-            if queue.model.head < len(queue.model.waiting()):
-                queue.block()  # nothing, if the leaf is full
-            else:
-                self.close(queue)
-        return None
-
-    def _fill(self, node: str, application: str, free: FreeCapacity) -> bool:
-        """Fill an application's reservation on a node if what is free there is enough."""
-        reserved_resources = self.reserved.get(application, NOTHING)
+        quiet = 0
+        self._fruitless.clear()
+        for node in self._kept_nodes & self._rooms.keys():
+            free.add_node(node, self._rooms.pop(node))
+        while free.free and quiet < 2:
+            changes = [self._beat(node, free, placed) for node in free.round_of_nodes()]
+            quiet = 0 if any(changes) else quiet + 1
+        for node in (self._kept_nodes | self.held.keys()) & free.free.keys():
+            self._rooms[node] = free.free[node]
+            free.hold(node)
         for queue in self.leaves.values():
             model = queue.model
             assert model is not None
-            line = model.waiting() if any(view.application == application for view in model.pending) else []
-            for place, request in enumerate(line):
-                size = request.size
-                if request.application.application != application or not fits(size, reserved_resources):
-                    continue
-                if not fits(size, free.free[node]):
-                    return False
-                free.free[node] = minus(free.free[node], size)
-                self.grant(queue, request, place, filling=True)
+            model.leave(model.waiting()[model.head :])
+        self.close_idle()
+        return placed
+
+    def _beat(self, node: str, free: FreeCapacity, placed: dict[str, int]) -> bool:
+        """Let a node have a heartbeat; return whether it changed anything."""
+        name, room = self._on_node.get(node), free.free[node]
+        if name is not None:
+            found = self._reserved_request(name)
+            if found is not None and fits(found.request.size, room):
+                free.free[node] = minus(room, found.request.size)
+                self._end(node, found.queue, found.request.application)
+                if (
+                    found.queue.fair
+                ):  # not counted in the order before the application's next grant or release
+                    self._used_mib[name] -= found.request.size.memory_mib
+                self._granted(found, placed)
                 return True
-        return False
+            if node in self._kept_nodes or node in self.held:
+                self._in_vain[name] = self._in_vain.get(name, MANY) + 1
+                return False
+        if room in self._fruitless:
+            return False
+        found = TreeDescent(self, room).from_root()
+        if found is None:
+            self._fruitless.add(room)
+            return False
+        queue, application = found.queue, found.request.application
+        if found.reserves:
+            self.held[node] = self._on_node[node] = application.application
+            self._count_reserved(queue, application, found.request.size)
+            self._fruitless.clear()
+            return True
+        free.free[node] = minus(room, found.request.size)
+        if found.gives_up:
+            mine = (each for each, name in self._on_node.items() if name == application.application)
+            self._end(min(mine, default=""), queue, application)
+        self._granted(found, placed)
+        return True
 
-    def _placeable(
-        self, queue: QueueNode, free: FreeCapacity, stuck: list[SimulatedRequest], passed: set[str]
-    ) -> SimulatedRequest | None:
-        """Move a leaf's head to the first request that is given, or reserves, a node; None: none is.
-
-        ``passed``: applications of which no request is looked at any more.
-        """
-        model = queue.model
+    def _granted(self, taking: Taking, placed: dict[str, int]) -> None:
+        """Count a grant; an application that requests nothing more then loses its reservations."""
+        queue, application = taking.queue, taking.request.application
+        name, model = application.application, taking.queue.model
         assert model is not None
-        line = model.waiting()
-        while model.head < len(line):
-            request = line[model.head]
-            name = request.application.application
-            if self.is_full(queue, name):
-                return None
-            if name not in passed and self.passes(queue, request) is None:
-                if queue.binding(request.size, self.reserved.get(name, NOTHING)) is not None:
-                    return None
-                if free.has_node(request.size):
-                    if self.may_take(queue, request):
-                        return request
-                elif self.may_reserve(queue, request) and free.first_partly_free(request.size) is not None:
-                    return request
-                passed.add(name)
-            stuck.append(request)
-            model.head += 1
-        return None
+        self.grant(queue, taking.request, taking.place, beside=True)
+        placed[name] = placed.get(name, 0) + 1
+        self._fruitless.clear()
+        if not any(each.application.application == name for each in model.waiting()[model.head :]):
+            for node in [node for node, each in self._on_node.items() if each == name]:
+                self._end(node, queue, application)
 
-    def _reserve(self, queue: QueueNode, request: SimulatedRequest, free: FreeCapacity) -> None:
-        """Let a request hold the first node with some free capacity; which one it will be is not known."""
-        name = request.application.application
-        node = free.first_partly_free(request.size)
-        assert node is not None
-        free.hold(node)
-        self.held[node] = name
-        self.reserved[name] = plus(self.reserved.get(name, NOTHING), request.size)
-        queue.add(request.size)
+    def _reserved_request(self, application: str) -> Taking | None:
+        """Return the request that a reservation is for: of its size, or the largest that it is enough for."""
+        reserved_resources, found = self.reserved.get(application, NOTHING), None
+        for queue in self.leaves.values():
+            model = queue.model
+            assert model is not None
+            if not any(view.application == application for view in model.pending):
+                continue
+            line = model.waiting()
+            for place in range(model.head, len(line)):
+                request = line[place]
+                mine = request.application.application == application
+                if not mine or not fits(request.size, reserved_resources):
+                    continue
+                if request.size == self._reserved_size(request.application, reserved_resources):
+                    return Taking(queue, place, request)
+                if found is None or request.size > found.request.size:
+                    found = Taking(queue, place, request)
+        return found
+
+    def _end(self, node: str, queue: QueueNode, application: ApplicationView) -> None:
+        """End one reservation of an application, on a node if that is known."""
+        size = self._reserved_size(application, self.reserved[application.application])
+        self._on_node.pop(node, None)
+        self.held.pop(node, None)
+        self._kept_nodes.discard(node)
+        self._count_reserved(queue, application, minus(NOTHING, size))
+
+    def _count_reserved(self, queue: QueueNode, application: ApplicationView, size: Resources) -> None:
+        """Count a reservation (negative: it has ended) as used."""
+        name = application.application
+        self.reserved[name] = plus(self.reserved.get(name, NOTHING), size)
+        self._in_vain[name] = 0
         assert queue.model is not None
-        queue.model.hold(request.application.user, request.size)
+        queue.model.hold(application.user, size)
+        queue.add(size)
+        for each in queue.chain:
+            each.reserved = plus(each.reserved, size)
+
+    # --- what a descent reads -------------------------------------------------------------
+
+    def over_limit(self, queue: QueueNode, application: ApplicationView) -> Resources | None:
+        """Return how far a user is over the limit; None: also without the application's reservations."""
+        model, user = queue.model, application.user
+        assert model is not None
+        if not model.limited:
+            return NOTHING
+        own_resources = self.reserved.get(application.application, NOTHING)
+        if self._user_limits is None:
+            if not model.is_over_limit(user):
+                return NOTHING
+            return None if model.is_over_limit(user, minus(NOTHING, own_resources)) else own_resources
+        limit, held = self._user_limits.of(queue, user), self._user_limits.held(model, user)
+        if limit is None or not self._user_limits.is_over(held, limit):
+            return NOTHING
+        return None if self._user_limits.is_over(minus(held, own_resources), limit) else minus(held, limit)
+
+    def only_reserving_before(self, queue: QueueNode, application: str) -> bool:
+        """Return whether each application before one in its leaf, idle or not, has a reservation."""
+        for name in self._names_in(queue):
+            if name == application:
+                return True
+            if self.reserved.get(name, NOTHING) == NOTHING:
+                return False
+        return True
+
+    def _names_in(self, queue: QueueNode) -> list[str]:
+        """Return the activated applications of a leaf in serving order."""
+        views = [view for view in self._applications if view.queue == queue.path and view.activated]
+        if queue.fair:
+            used_mib = self._used_mib
+            views.sort(
+                key=lambda view: (
+                    used_mib.get(view.application, view.used.memory_mib),
+                    view.submitted_at_ms,
+                    view.rank,
+                    view.application,
+                )
+            )
+        else:
+            views.sort(key=lambda view: (view.rank, view.application))
+        return [view.application for view in views]
+
+    def may_have_more(self, request: SimulatedRequest) -> bool:
+        """Return whether a request may hold another reservation: fewer than containers, or long in vain.
+
+        After some heartbeats of reserved nodes on which it did not fit a request may hold one more, the
+        larger it is the later (``shouldAllocOrReserveNewContainer``).
+        """
+        name, size = request.application.application, request.size
+        reserved_resources = self.reserved.get(name, NOTHING)
+        held = reserved_resources[0] // size[0] if size[0] else 0
+        if held < request.containers:
+            return True
+        largest = self.largest_node
+        factor = max(part / whole for part, whole in zip(size, largest, strict=False) if whole)
+        return int(self._in_vain.get(name, MANY) / held * (1 - factor)) + request.containers > held
+
+    def gives_up(self, request: SimulatedRequest, wanted_resources: Resources) -> bool:
+        """Return whether an application has a reservation for a request that is large enough."""
+        own_resources = self.reserved.get(request.application.application, NOTHING)
+        if own_resources == NOTHING or not fits(wanted_resources, request.size):
+            return False
+        return self._reserved_size(request.application, own_resources) == request.size
 
 
 def _priority(parent: ParentView | None, queue: str) -> int | None:
@@ -545,8 +597,8 @@ def _priority(parent: ParentView | None, queue: str) -> int | None:
 
 
 def _below(node: QueueNode) -> Iterator[QueueNode]:
-    active, node.blocked = node.active, NOTHING
-    for child in sorted(active, key=QueueNode.key) if len(active) > 1 else active[:]:
+    node.blocked = NOTHING
+    for child in node.in_order():
         if child.model is not None:
             yield child
         else:

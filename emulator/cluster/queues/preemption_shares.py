@@ -40,7 +40,8 @@ def _pending(queue: TreeQueue, scheduler: TreeScheduler) -> tuple[Resources, Res
     """Return what the applications of a leaf request within their user limits, and that less reserved."""
     leaf_queue = queue.leaf
     assert leaf_queue is not None
-    limit_mib = queue.user_limit_mib
+    limit = queue.user_limit()
+    limit_mib = None if limit is None else limit[0]
     pending = unreserved = NOTHING
     room_mib: dict[str, int] = {}
     for app in leaf_queue.demand:
@@ -49,7 +50,7 @@ def _pending(queue: TreeQueue, scheduler: TreeScheduler) -> tuple[Resources, Res
         mib = asked_mib = sum(ask.count * ask.memory_mib for ask in app.asks)
         vcores = sum(ask.count * ask.vcores for ask in app.asks)
         if limit_mib is not None:
-            left_mib = room_mib.get(app.user, limit_mib - queue.user_used_mib(app.user))
+            left_mib = room_mib.get(app.user, limit_mib - queue.held_by(app.user)[0])
             mib = min(mib, max(0, left_mib))
             room_mib[app.user] = left_mib - mib
             vcores = -(-vcores * mib // asked_mib)  # the limit is one of memory

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
+import struct
 from itertools import zip_longest
 from typing import Protocol, Self
 
-from emulator.cluster.entities import Application, LeafQueue, ParentConfig, QueueConfig, TreeLeafConfig
+from emulator.cluster.entities import (
+    Application,
+    LeafQueue,
+    ParentConfig,
+    QueueConfig,
+    TreeLeafConfig,
+    with_others,
+)
+from yarnctl import units
 from yarnctl.units import NOTHING, Resources, at_least, at_most, minus, plus
+
+_SINGLE = struct.Struct("f")
 
 
 class QueueSource(Protocol):
@@ -25,69 +36,119 @@ class QueueSource(Protocol):
         """Return the queues with one leaf more, by its path below root; None: no parent creates it."""
 
 
+SMALLEST = Resources(1, 0)
+"""The smallest container, as GET /scheduler-overview shows it."""
+
+
 class SharedLeaf(LeafQueue):
     """A leaf of a tree: where users share it, the limit of each follows what all of them use.
 
     Source: docs/facts/hadoop.md, section 5, and ``UsersManager.computeUserLimit``. Of the larger of two
     shares, that of the active users and minimum-user-limit-percent of what is used or guaranteed, at most
-    user-limit-factor x guarantee. Shares are rounded up to ``smallest_mib``, the smallest container.
+    user-limit-factor x guarantee. Shares are rounded up to ``smallest``, the smallest container.
 
-    ``reserved_mib``: by user, what is reserved for its applications: it counts as used.
+    ``held``: by user, what its containers and reservations have on nodes without a label. ``users_ratio``:
+    the sum of the users' dominant shares of the cluster. YARN adds each change to it in 32 bits, and rounds
+    what follows from it up: after some changes the limit may be one ``smallest`` higher.
     """
 
-    __slots__ = ("_fixed_mib", "reserved_mib", "smallest_mib")
+    __slots__ = ("_fixed_mib", "_total", "held", "smallest", "users_ratio")
 
     def __post_init__(self) -> None:
-        self.smallest_mib = SMALLEST_MIB
-        self.reserved_mib: dict[str, int] = {}
+        self.smallest = SMALLEST
+        self.held: dict[str, Resources] = {}
+        self.users_ratio = 0.0
+        self._total = Resources(1, 1)
         super().__post_init__()
+
+    def resize(self, total_mib: int, total_vcores: int) -> None:
+        """Set the limits for a cluster of this size."""
+        self._total = Resources(max(1, total_mib), max(1, total_vcores))
+        self.users_ratio = 0.0
+        for size in self.held.values():
+            self.users_ratio = _single(self.users_ratio + self._ratio(size))
+        super().resize(total_mib, total_vcores)
 
     @property
     def user_mib(self) -> int | None:
         """The memory beyond which no user is given more; None: no limit."""
-        config, smallest_mib = self.config, self.smallest_mib
-        percent = config.user_percent if isinstance(config, TreeLeafConfig) else 100
-        most_mib, factor = self._fixed_mib, config.user_limit_factor
-        if most_mib is not None and factor is not None:
-            most_mib = max(most_mib, int(smallest_mib * factor))
-        if percent == 100:
-            return most_mib
-        most_mib = self.maximum_mib if most_mib is None else most_mib
-        least_mib = max(self.guaranteed.memory_mib, smallest_mib)
-        used_mib = self.used_mib + sum(self.reserved_mib.values())
-        whole_mib = used_mib + smallest_mib if used_mib >= least_mib else least_mib
-        active = {app.user for app in self.demand}
-        share_mib = whole_mib * percent / 100
-        if active:
-            active_mib = sum(self.held_mib(user) for user in active) + smallest_mib
-            share_mib = max(share_mib, active_mib / len(active))
-        return min(math.ceil(share_mib / smallest_mib) * smallest_mib, most_mib)
+        limit = self.user_limit()
+        return None if limit is None else limit[0]
 
     @user_mib.setter
     def user_mib(self, fixed_mib: int | None) -> None:
         self._fixed_mib = fixed_mib
 
-    def held_mib(self, user: str) -> int:
-        """Return the memory that a user's containers and reservations have."""
-        return self.users.get(user, 0) + self.reserved_mib.get(user, 0)
+    def user_limit(self) -> Resources | None:
+        """Return what no user is given more beyond; None: no limit."""
+        config, smallest = self.config, self.smallest
+        percent = config.user_percent if isinstance(config, TreeLeafConfig) else 100
+        fixed_mib, factor = self._fixed_mib, config.user_limit_factor
+        if fixed_mib is None and percent == 100:
+            return None
+        guaranteed = self._larger(self.guaranteed, smallest)
+        if fixed_mib is None:
+            most = Resources(self.maximum_mib, self.maximum_vcores)
+        elif factor is None:
+            most = Resources(fixed_mib, -(-fixed_mib * self._total[1] // self._total[0]))
+        else:
+            most = Resources(max(fixed_mib, int(smallest[0] * factor)), int(guaranteed[1] * factor))
+        if percent == 100:
+            return self._rounded_up(most)
+        whole = self._rounded_up(
+            Resources(*(math.ceil(_single(part * self.users_ratio)) for part in self._total))
+        )
+        whole = guaranteed if self._shares(whole) < self._shares(guaranteed) else plus(whole, smallest)
+        limit = Resources(*(math.ceil(int(part * percent) / 100) for part in whole))
+        active = {app.user for app in self.demand}
+        if active:
+            sums = [smallest, *(self.held.get(user, NOTHING) for user in active)]
+            parts = (-(-sum(size[kind] for size in sums) // len(active)) for kind in (0, 1))
+            limit = self._larger(Resources(*parts), limit)
+        return self._rounded_up(most if self._shares(most) < self._shares(limit) else limit)
 
-    def reserve(self, user: str, memory_mib: int) -> None:
-        """Count memory as reserved for a user (negative: not any more)."""
-        self.reserved_mib[user] = self.reserved_mib.get(user, 0) + memory_mib
+    def _ratio(self, size: Resources) -> float:
+        return max(_single(part / whole) for part, whole in zip(size, self._total, strict=True))
+
+    def _shares(self, size: Resources) -> tuple[int, ...]:
+        return shares(size, self._total)
+
+    def _larger(self, left: Resources, right: Resources) -> Resources:
+        return left if self._shares(left) >= self._shares(right) else right
+
+    def _rounded_up(self, size: Resources) -> Resources:
+        steps = zip(size, self.smallest, strict=True)
+        return Resources(*(-(-part // step) * step if step else part for part, step in steps))
+
+    def hold(self, user: str, size: Resources) -> None:
+        """Count a container or a reservation of a user (negative: not any more)."""
+        before = self.held.get(user, NOTHING)
+        self.held[user] = after = plus(before, size)
+        change = _single(self._ratio(after) - self._ratio(before))
+        self.users_ratio = _single(self.users_ratio + change)
 
 
-SMALLEST_MIB = 1
-"""The smallest container, as GET /scheduler-overview shows it."""
+def _single(number: float) -> float:
+    """Return a number as Java holds it in 32 bits."""
+    return float(_SINGLE.unpack(_SINGLE.pack(number))[0])
+
+
+def shares(size: Resources, total: Resources) -> tuple[int, ...]:
+    """Return the shares of the cluster, the largest first, in a common unit."""
+    if len(size) > 2 or len(total) > 2:
+        return units.shares(size, at_least(total, Resources(1, 1)))
+    first, second = size[0] * max(1, total[1]), size[1] * max(1, total[0])
+    return (first, second) if first >= second else (second, first)
 
 
 class TreeQueue:
     """A parent, or a leaf with its ``leaf``, and what is used at and below it, reserved included.
 
     ``chain``: the queue and its ancestors, root last. ``below``: its children. ``demanding``: those with
-    demand at or below them. ``label``: of the nodes that it is about; ``users``: what each holds of them.
-    ``smallest``: the smallest container. ``blocked``: of a parent, the headroom of the leaves below it that a
-    descent has left. ``used_others``, ``guaranteed_others``, ``maximum_others``: the same of the scheduler's
-    other resource types, as vectors without memory and vcores.
+    demand at or below them. ``label``: of the nodes that it is about; ``users``: what each holds of them, of
+    a leaf with a label. ``reserved``: what is reserved at and below it. ``smallest``: the smallest container.
+    ``used_others``, ``guaranteed_others``, ``maximum_others``: the same of the scheduler's other resource
+    types, as vectors without memory and vcores.
     """
 
     def __init__(
@@ -101,19 +162,19 @@ class TreeQueue:
         self.above = parent_queue
         self.leaf = leaf
         self.label = label
-        self.users: dict[str, int] = {}
+        self.users: dict[str, Resources] = {}
         self.name = config.name
         self.chain: tuple[TreeQueue, ...] = (self,) if parent_queue is None else (self, *parent_queue.chain)
         self.demanding: list[TreeQueue] = []
         self.used_mib = self.used_vcores = 0
-        self.guaranteed = self.maximum = self.blocked = Resources(0, 0)
+        self.guaranteed = self.maximum = self.reserved = NOTHING
         self.below: list[TreeQueue] = []
         if parent_queue is not None:
             parent_queue.below.append(self)
         self._total = Resources(0, 0)
         self._total_others = self.used_others = self.guaranteed_others = self.maximum_others = NOTHING
         self._guaranteed_share = 0.0
-        self.smallest = Resources(SMALLEST_MIB, 0)
+        self.smallest = SMALLEST
 
     @property
     def path(self) -> str:
@@ -138,9 +199,11 @@ class TreeQueue:
     def serving_key(self, app: Application) -> tuple[int, ...]:
         """Return the place of an application in the line of this leaf: the lowest is served first.
 
-        Under ``fair``, of equal use the older one, whatever the priorities.
+        Under ``fair``, of equal use the older one, whatever the priorities. A container that fills a
+        reservation counts only from the application's next grant, reservation or release on
+        (``FairOrderingPolicy``).
         """
-        return (app.used_mib, app.number) if self.fair else app.order
+        return (app.ranked_mib, app.number) if self.fair else app.order
 
     @property
     def stopped(self) -> bool:
@@ -211,29 +274,28 @@ class TreeQueue:
         return not label or accessible is None or label in accessible
 
     @property
-    def user_limit_mib(self) -> int | None:
-        """The memory beyond which no user of this leaf is given more; with a label factor x guarantee."""
+    def used(self) -> Resources:
+        """What is used at and below it of all resource types, reserved included."""
+        return with_others(self.used_mib, self.used_vcores, self.used_others)
+
+    @property
+    def all_maximum(self) -> Resources:
+        """The maximum of all resource types."""
+        return with_others(self.maximum[0], self.maximum[1], self.maximum_others)
+
+    def user_limit(self) -> Resources | None:
+        """Return what no user of this leaf is given more beyond; with a label factor x guarantee."""
         leaf = self.leaf
-        assert leaf is not None
+        assert isinstance(leaf, SharedLeaf)
         if not self.label:
-            return leaf.user_mib
+            return leaf.user_limit()
         factor = leaf.config.user_limit_factor
-        return None if factor is None else int(self.guaranteed[0] * factor)
+        return None if factor is None else Resources(*(int(part * factor) for part in self.guaranteed))
 
-    def user_used_mib(self, user: str) -> int:
-        """Return what a user of this leaf holds, reservations included, where users are limited."""
-        if self.label:
-            return self.users.get(user, 0)
+    def held_by(self, user: str) -> Resources:
+        """Return what a user of this leaf holds, on nodes without a label with its reservations."""
         assert isinstance(self.leaf, SharedLeaf)
-        return self.leaf.held_mib(user)
-
-    def user_is_over(self, app: Application, own_mib: int = 0) -> bool:
-        """Return whether a user is beyond the limit in this leaf.
-
-        ``own_mib``: what is reserved for the application, which does not count.
-        """
-        limit_mib = self.user_limit_mib
-        return limit_mib is not None and self.user_used_mib(app.user) - own_mib > limit_mib
+        return (self.users if self.label else self.leaf.held).get(user, NOTHING)
 
     def count(self, memory_mib: int, vcores: int, other_resources: Resources = NOTHING) -> None:
         """Count room as used (negative: freed) here and in all ancestors."""
@@ -252,26 +314,17 @@ class TreeQueue:
         return memory_mib <= left[0] and vcores <= left[1]
 
     def headroom(self) -> Resources:
-        """Return what is left below every maximum, less what is blocked there and below; may be negative."""
+        """Return what is left below every maximum; may be negative."""
         least_mib, least_vcores = self.maximum
-        blocked_mib = blocked_vcores = 0
         for node in self.chain:
-            blocked_mib, blocked_vcores = blocked_mib + node.blocked[0], blocked_vcores + node.blocked[1]
-            least_mib = min(least_mib, node.maximum[0] - node.used_mib - blocked_mib)
-            least_vcores = min(least_vcores, node.maximum[1] - node.used_vcores - blocked_vcores)
+            least_mib = min(least_mib, node.maximum[0] - node.used_mib)
+            least_vcores = min(least_vcores, node.maximum[1] - node.used_vcores)
         if self._total_others is NOTHING:
             return Resources(least_mib, least_vcores)
-        others, blocked = self.maximum_others, NOTHING
+        others = self.maximum_others
         for node in self.chain:
-            blocked = plus(blocked, node.blocked)
-            left = minus(minus(node.maximum_others, node.used_others), blocked)
-            others = at_most(others, left)
+            others = at_most(others, minus(node.maximum_others, node.used_others))
         return Resources(least_mib, least_vcores, *others[2:])
-
-    def block(self) -> None:
-        """Keep a leaf's headroom from the siblings that come later in this descent."""
-        if self.above is not None:
-            self.above.blocked = plus(self.above.blocked, at_least(self.headroom(), NOTHING))
 
     def _dominant_share(self, memory_mib: int, vcores: int, other_resources: Resources = NOTHING) -> float:
         total_mib, total_vcores = self._total

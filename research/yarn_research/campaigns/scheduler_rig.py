@@ -150,6 +150,15 @@ class SchedulerRig:
         rows: list[dict[str, Any]] = self.call("reserved")["reserved"]
         return rows
 
+    def history(self) -> dict[str, dict[str, float]]:
+        """Return what the scheduler remembers beside its state.
+
+        ``in_vain``: node -> how often its reservation was tried without success, since a reservation of that
+        request was made or ended. ``users_ratios``: leaf -> the sum of its users' shares of the cluster.
+        ``ranked_mib``: application -> the memory by which a fair leaf orders it.
+        """
+        return self.call("history")
+
     def preempt(self) -> dict[str, Any]:
         """Let the monitor's policy run one round.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -33,7 +32,6 @@ from yarnctl.attach.observing.activity_reader import HEARTBEAT_MS, ActivityReade
 from yarnctl.attach.observing.cluster_state import ClusterObserver
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import Snapshot
-from yarnctl.hadoop.wire.views import cluster_room
 from yarnctl.units import Resources, times
 
 SLOT = Resources(512, 1)
@@ -148,7 +146,6 @@ class RealTree:
     """One tree on the rig. ``held``: container -> its grant, as the master was told of it.
 
     ``events``: what happened in the last :meth:`settle`, in order: grants, and new sets of reservations.
-    ``rooms``: what is free on each node, as last observed.
     """
 
     def __init__(self, rig: SchedulerRig, seed: int, *, flat: bool = False) -> None:
@@ -162,7 +159,6 @@ class RealTree:
         self.held: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
         manager = ClusterAddress(resource_managers=(rig.url,)).resource_manager()
-        self.rooms: Mapping[str, Resources] = {}
         self._now_ms = 1_000_000
         self._connection = Connection(manager, None, Attachment(), self._clock)
         self._connection.read_configuration()
@@ -260,7 +256,6 @@ class RealTree:
     def _observed(self) -> Snapshot:
         self._observer.refresh()
         nodes = self._connection.manager.nodes()
-        self.rooms = cluster_room(nodes)[2]
         return self._observer.snapshot(self._observer.tree(), nodes, {})
 
     def activities(self) -> dict[str, Any]:
@@ -285,6 +280,7 @@ class RealTree:
             ],
             "held": list(self.held.values()),
             "reserved": self.rig.reserved(),
+            "history": self.rig.history(),
         }  # fmt: skip
 
 
@@ -300,7 +296,7 @@ class EmulatedTree:
         self.scheduler: TreeScheduler = scheduler
         for leaf in scheduler.queues.values():
             assert isinstance(leaf, SharedLeaf)
-            leaf.smallest_mib = SLOT.memory_mib
+            leaf.smallest = SLOT
         for queue in scheduler.nodes.values():
             queue.smallest = SLOT
         for index in range(draw.nodes):
@@ -322,6 +318,16 @@ class EmulatedTree:
                 self.rm.allocate(app, [(Ask(priority, memory_mib, vcores, off_switch=True), count)])
         for row in state["reserved"]:
             self._reserve(row)
+        history = state.get("history", {})
+        for row in state["reserved"]:
+            tries = history["in_vain"][row["node"]] if history else 2
+            self.scheduler.in_vain[self._apps[row["application"]], row["priority"]] = tries
+        for name, ranked_mib in history.get("ranked_mib", {}).items():
+            self._apps[name].ranked_mib = ranked_mib
+        for path, ratio in history.get("users_ratios", {}).items():
+            shared = self.scheduler.queues[path.partition(".")[2]]
+            assert isinstance(shared, SharedLeaf)
+            shared.users_ratio = ratio
         self.names = {app: name for name, app in self._apps.items()}
 
     def wake(self, app: Application) -> None:
@@ -340,6 +346,7 @@ class EmulatedTree:
         node.free_mib -= memory_mib
         node.free_vcores -= vcores
         app.used_mib += memory_mib
+        app.ranked_mib = app.used_mib
         app.used_vcores += vcores
         app.containers += 1
         queue = app.queue
@@ -348,6 +355,8 @@ class EmulatedTree:
         if queue.user_mib is not None:
             queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
         self.scheduler.nodes[queue.name].count(memory_mib, vcores)
+        assert isinstance(queue, SharedLeaf)
+        queue.hold(app.user, Resources(memory_mib, vcores))
 
     def _reserve(self, row: dict[str, Any]) -> None:
         app, node = self._apps[row["application"]], self._nodes[row["node"]]
@@ -363,11 +372,12 @@ class EmulatedTree:
         held = self._held[container]
         self.scheduler.free(held, 0)
         granted: Counter[str] = Counter()
-        nodes, version = [held.node, *self.rm.nodes], -1
-        while version != self.scheduler.version:
-            version = self.scheduler.version
+        nodes, quiet = [held.node, *self.rm.nodes], 0
+        while quiet < 2:
+            before = granted.total(), [node.reserved for node in self.rm.nodes]
             for node in nodes:
                 for each in self.rm.node_heartbeat(node, [], 0):
                     granted[self.names[each.app]] += 1
+            quiet = quiet + 1 if before == (granted.total(), [node.reserved for node in self.rm.nodes]) else 0
             nodes = self.rm.nodes
         return granted

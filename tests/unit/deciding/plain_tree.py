@@ -10,7 +10,9 @@ from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any
 
+from yarnctl.deciding.forecast import FreeCapacity
 from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.tree_model import QueueTreeModel
 from yarnctl.units import Resources
 
 
@@ -164,13 +166,20 @@ class Plain:
         self.blocked[parent] = add(self.blocked[parent], (max(0, kept[0]), max(0, kept[1])))
         return None
 
-    def serve(self) -> dict[str, int]:
-        """Grant and reserve until nothing is left to do; return the containers granted."""
-        granted: dict[str, int] = {}
-        while (found := self.step()) is not None:
-            if found[0] == "granted":
-                granted[found[1]] = granted.get(found[1], 0) + 1
-        return granted
+    def take(self, tree: QueueTreeModel, free: FreeCapacity) -> None:
+        """Take the state of a tree in which the free capacity is placed."""
+        self.free = {node: tuple(size) for node, size in free.free.items()}
+        self.reserved = {name: tuple(size[:2]) for name, size in tree.reserved.items()}
+        self.memory.update(tree._used_mib)
+        for path, queue in tree.leaves.items():
+            self.count(path, add(queue.used, self.used[path], -1))
+            model = queue.model
+            assert model is not None
+            self.lines[path] = [
+                Ask(each.application.application, each.application.user, tuple(each.size), each.containers)  # type: ignore[arg-type]
+                for each in model.waiting()
+            ]
+            self.held.update(((path, user), tuple(size)) for user, size in model.user_used.items())
 
 
 def add(one: Any, other: Any, sign: int = 1) -> tuple[int, int]:

@@ -252,6 +252,7 @@ class ClusterObserver:
         total, largest, free = views.cluster_room(nodes, names)
         holders = self._holders(label)
         reserved, sure = self._reserved(free, nodes, asks, holders)
+        parents = views.parent_views(root_queue, total, nodes, self._even(asks), label, names)
         return Snapshot(
             total=total,
             largest_node=largest,
@@ -259,7 +260,8 @@ class ClusterObserver:
             applications=applications,
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
-            parents=views.parent_views(root_queue, total, nodes, self._even(asks), label, names),
+            reserved_free={node: free[node] for node in sorted(sure) if node in free} if parents else {},
+            parents=parents,
             reserved={row.application: size for row, size in holders},
         )
 

@@ -59,11 +59,14 @@ import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttempt;
 import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttemptState;
 import org.apache.hadoop.yarn.server.resourcemanager.rmcontainer.RMContainer;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.QueueMetrics;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.ResourceUsage;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CSQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.UsersManager;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.common.fica.FiCaSchedulerApp;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.event.SchedulerEvent;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.policy.AbstractComparatorOrderingPolicy;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.policy.OrderingPolicy;
 import org.apache.hadoop.yarn.server.utils.BuilderUtils;
 import org.apache.hadoop.yarn.util.resource.ResourceUtils;
@@ -149,6 +152,7 @@ public final class SchedulerRig {
       case "beat" -> beat(command, answer);
       case "free" -> free(command, answer);
       case "reserved" -> reserved(answer);
+      case "history" -> history(answer);
       case "preempt" -> preempt(answer);
       default -> throw new IllegalArgumentException("unknown command " + command);
     }
@@ -322,11 +326,13 @@ public final class SchedulerRig {
     FiCaSchedulerApp found =
         ((CapacityScheduler) manager.getResourceScheduler())
             .getApplicationAttempt(masters.get(application).attempt);
-    CSQueue leaf = (CSQueue) found.getQueue();
-    // The class of leaf queues has another name in 3.3
-    OrderingPolicy<?> policy =
-        (OrderingPolicy<?>) leaf.getClass().getMethod("getOrderingPolicy").invoke(leaf);
-    return policy.getSchedulableEntities().contains(found);
+    return policyOf((CSQueue) found.getQueue()).getSchedulableEntities().contains(found);
+  }
+
+  // The class of leaf queues has another name in 3.3
+  @SuppressWarnings("unchecked")
+  private static OrderingPolicy<FiCaSchedulerApp> policyOf(CSQueue leaf) throws Exception {
+    return (OrderingPolicy<FiCaSchedulerApp>) leaf.getClass().getMethod("getOrderingPolicy").invoke(leaf);
   }
 
   /** One heartbeat of a node, or of each in turn; then every master takes what it was given. */
@@ -357,6 +363,42 @@ public final class SchedulerRig {
             .put("memory_mib", container.getReservedResource().getMemorySize())
             .put("vcores", container.getReservedResource().getVirtualCores())
             .put("priority", container.getReservedSchedulerKey().getPriority().getPriority());
+      }
+    }
+  }
+
+  /**
+   * What the scheduler remembers and no answer of the web service has: how often each reservation was tried
+   * in vain, each leaf's sum of its users' shares of the cluster, which gathers errors of rounding, and the
+   * memory by which a fair leaf orders each application.
+   */
+  private void history(ObjectNode answer) throws Exception {
+    CapacityScheduler scheduler = (CapacityScheduler) manager.getResourceScheduler();
+    ObjectNode tries = answer.putObject("in_vain");
+    for (SteppedNode each : nodes.values()) {
+      RMContainer container = scheduler.getSchedulerNode(each.id).getReservedContainer();
+      if (container != null) {
+        tries.put(
+            each.id.toString(),
+            scheduler.getApplicationAttempt(container.getApplicationAttemptId())
+                .getReReservations(container.getReservedSchedulerKey()));
+      }
+    }
+    ObjectNode ratios = answer.putObject("users_ratios");
+    ObjectNode ranked = answer.putObject("ranked_mib");
+    for (CSQueue queue : scheduler.getCapacitySchedulerQueueManager().getQueues().values()) {
+      if (queue.getChildQueues() == null) {
+        UsersManager users = (UsersManager) queue.getClass().getMethod("getUsersManager").invoke(queue);
+        ratios.put(queue.getQueuePath(), users.getUsageRatio(""));
+        Field changed = AbstractComparatorOrderingPolicy.class.getDeclaredField("entitiesToReorder");
+        changed.setAccessible(true);
+        OrderingPolicy<FiCaSchedulerApp> policy = policyOf(queue);
+        for (FiCaSchedulerApp app : policy.getSchedulableEntities()) {
+          ResourceUsage usage = app.getSchedulingResourceUsage();
+          boolean isChanged = ((Map<?, ?>) changed.get(policy)).containsKey(app.getId());
+          Resource used = isChanged ? usage.getAllUsed() : usage.getCachedUsed("*");
+          ranked.put(app.getApplicationId().toString(), used.getMemorySize());
+        }
       }
     }
   }

@@ -1,0 +1,143 @@
+"""One descent of the capacity scheduler: which request does the free capacity of one node go to?
+
+Sources: docs/facts/hadoop.md, section 5, and the classes ``AbstractParentQueue``, ``AbstractLeafQueue``,
+``RegularContainerAllocator`` and ``UsersManager`` of Hadoop 3.4.2. Vectors are compared by their shares of
+the cluster, the larger one first (``DominantResourceCalculator``); only what is said to *fit* is compared
+component by component.
+
+* A queue's *limit* is what its parent has left beside it, in whole containers of the smallest size, or its
+  own maximum if that is less. What the limit leaves is its *headroom*. Reserved counts as used.
+* A queue at its limit is passed over, and nothing is kept from its siblings for it. One with reservations is
+  entered if it would be below the limit without them. A leaf checks this before each application until one
+  without a reservation has passed, idle applications included.
+* An application with a user over the limit is passed over. One that is over it only with its own
+  reservations may take a container only by giving one up.
+* The leaf is left at the first request that does not fit in the headroom and the application's own
+  reservations. That headroom is then kept from its siblings that come later, and so on upward.
+* A request beyond the headroom gives up a reservation of its own that is large enough; if there is none the
+  application is passed over. So does one that has as many reservations as containers requested.
+* A request that fits on the node takes it. Another one reserves it, unless it would have to give up a
+  reservation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from yarnctl.deciding.forecast import SimulatedRequest
+from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, shares
+
+if TYPE_CHECKING:
+    from yarnctl.deciding.tree_model import QueueNode, QueueTreeModel
+
+
+class Taking(NamedTuple):
+    """What a descent has found: a leaf's request, by its place in the leaf's line."""
+
+    queue: QueueNode
+    place: int
+    request: SimulatedRequest
+    reserves: bool = False
+    gives_up: bool = False
+
+
+class TreeDescent:
+    """A descent with the state of a tree, for a node with ``free`` capacity."""
+
+    def __init__(self, tree: QueueTreeModel, free: Resources) -> None:
+        self._tree = tree
+        self._free = free
+        root = tree.root
+        self._total = at_least(root.maximum, Resources(1, 1))
+        self._step = root.smallest
+
+    def from_root(self) -> Taking | None:
+        """Return what gets the free capacity; None: nothing does."""
+        root = self._tree.root
+        if not root.active or not fits(self._step, self._free) or min(self._free[:2]) <= 0:
+            return None
+        return self._enter(root, root.maximum)[0]
+
+    def is_less(self, left: Resources, right: Resources) -> bool:
+        """Return whether a vector has the smaller shares of the cluster."""
+        return shares(left, self._total) < shares(right, self._total)
+
+    def _enter(self, queue: QueueNode, limit: Resources) -> tuple[Taking | None, Resources | None]:
+        """Return what a queue takes, or what it keeps from its later siblings (None: it was not left)."""
+        if not self.is_less(limit, queue.maximum):
+            limit = queue.maximum
+        if queue.model is not None:
+            return self._leaf(queue, limit)
+        if not self._is_below(queue.used, limit, queue.reserved):
+            return None, None
+        kept: Resources | None = None
+        for child in queue.in_order():
+            left = minus(plus(limit, child.used), queue.used)
+            found, more = self._enter(child, self._rounded_down(left if kept is None else minus(left, kept)))
+            if found is not None:
+                return found, None
+            if more is not None:
+                kept = plus(kept or NOTHING, more if self.is_less(NOTHING, more) else NOTHING)
+        return None, kept
+
+    def _is_below(self, used: Resources, limit: Resources, reserved: Resources) -> bool:
+        """Return whether a queue is below its limit, if need be without what is reserved."""
+        if self.is_less(used, limit):
+            return True
+        return reserved != NOTHING and self.is_less(minus(used, reserved), limit)
+
+    def _leaf(self, queue: QueueNode, limit: Resources) -> tuple[Taking | None, Resources | None]:
+        tree, model = self._tree, queue.model
+        assert model is not None
+        is_full = not self.is_less(queue.used, limit)
+        headroom = minus(limit, queue.used)
+        line, name = model.waiting(), ""
+        for place in range(model.head, len(line)):
+            request = line[place]
+            if request.application.application == name:
+                continue
+            name = request.application.application
+            own_resources = tree.reserved.get(name, NOTHING)
+            if is_full and not self._is_below(queue.used, limit, own_resources):
+                return None, None
+            if is_full and not tree.only_reserving_before(queue, name):
+                return None, None
+            over = tree.over_limit(queue, request.application)
+            if over is None:
+                continue
+            if not fits(request.size, plus(headroom, own_resources)):
+                return None, headroom
+            found = self._offer(queue, place, request, minus(request.size, headroom), over)
+            if found is not None:
+                return found, None
+        return None, None
+
+    def _offer(
+        self, queue: QueueNode, place: int, request: SimulatedRequest, beyond: Resources, over: Resources
+    ) -> Taking | None:
+        """Return what a request does with the node; None: the application is passed over.
+
+        ``beyond``: its size less the headroom; ``over``: how far its user is over the limit.
+        """
+        tree, size = self._tree, request.size
+        if not fits(size, tree.largest_node):
+            return None
+        lacking = over if self.is_less(beyond, over) else beyond
+        gives_up = max(lacking) > 0
+        may_have_more = tree.may_have_more(request)
+        if not fits(size, self._free):
+            if may_have_more and not gives_up:
+                return Taking(queue, place, request, reserves=True)
+            return None
+        if may_have_more and not gives_up:
+            return Taking(queue, place, request)
+        if tree.gives_up(request, lacking if gives_up else size):
+            return Taking(queue, place, request, gives_up=True)
+        return None
+
+    def _rounded_down(self, size: Resources) -> Resources:
+        """Return a vector in whole steps of the smallest container."""
+        steps = (*self._step, *(0,) * (len(size) - len(self._step)))
+        return Resources(
+            *(part - part % step if step else part for part, step in zip(size, steps, strict=True))
+        )
