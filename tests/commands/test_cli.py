@@ -34,7 +34,7 @@ PACKAGED = "packaged:fb2009@21-22"
 CLASS_KEYS = ["jobs", "mean_s", "median_s", "p95_s"]
 SCHEME_KEYS = [
     "production", "research", "lost_work_s", "overhead_s", "suspensions", "kills", "utilisation_ratio",
-    "makespan_s", "events", "waiting", "wall_s",
+    "makespan_s", "events", "waiting", "time_lost", "wall_s",
 ]  # fmt: skip
 
 
@@ -65,8 +65,8 @@ def test_compare_has_the_exact_shape(capfd: pytest.CaptureFixture[str], form: li
     answer = json.loads(said(capfd, "compare", *SMALL, *CLUSTER, "--schemes", "natjam,ideal", *form))
     assert list(answer) == ["schemes", "identity"]
     assert list(answer["schemes"]) == ["ideal", "natjam"]
-    for scheme in answer["schemes"].values():
-        assert list(scheme) == SCHEME_KEYS
+    for name, scheme in answer["schemes"].items():
+        assert list(scheme) == [key for key in SCHEME_KEYS if name == "natjam" or key != "time_lost"]
         assert list(scheme["production"]) == list(scheme["research"]) == CLASS_KEYS
         assert scheme["production"]["jobs"] == 1
         assert isinstance(scheme["wall_s"], float)
@@ -265,7 +265,10 @@ def test_demo_shows_it_all(
     assert text.splitlines()[-1] == "output identical"
     assert "4 reduces of research were suspended (median 0.6 s from request to manifest) and 3 of" in text
     assert text.splitlines()[0].split() == list(SCHEMES)
-    assert "mix (the cheapest levers within a loss budget) is recommended." in text
+    best = "mix (the cheapest levers within a loss budget)"
+    if nodes == 6:
+        best = "yarn-tuned (YARN's own preemption, tuned)"  # 3 % sooner for production, and 2.2 h more lost
+    assert f"{best} is recommended." in text
     assert "natjam alone is slower for production" in text
     assert "soft-cap is kinder to research" in text
     assert max(map(len, text.splitlines()[:-4])) <= 80

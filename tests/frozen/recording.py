@@ -26,7 +26,7 @@ from tests.journal.test_drains import Played
 from tests.journal.test_loop_and_journal import run as tiny_run
 from tests.journal.test_restart import mortal
 from tests.property.stories import STORIES, tell
-from tests.soak import lowered_queue
+from tests.soak import governor_scenarios, lowered_queue
 from tests.unit.daemon.test_loop import PRODUCTION, Biased, Lock, daemon
 from tests.unit.deciding.controller_world import Kept, kept
 from tests.unit.deciding.controller_world import run as world_run
@@ -199,6 +199,12 @@ def queue_paused() -> list[Record]:
     return journal.records
 
 
+def governed() -> Sequence[Record]:
+    """Return a run whose levers the governor stops: no checkpoint can be written."""
+    stored = next(each for each in governor_scenarios.SCENARIOS if each.name == "no-store")
+    return governor_scenarios.play(stored).journal.records
+
+
 def recipes() -> dict[str, Callable[[], bytes]]:
     """Return every journal that this program can record, by name."""
     down = StoreDown(at_ms=20_000, until_ms=60_000)
@@ -215,6 +221,7 @@ def recipes() -> dict[str, Callable[[], bytes]]:
         "virtual-restarted": restarted,
         "virtual-in-files": lambda: in_files(virtual()),
         "virtual-mix": lambda: closed(mixed()),
+        "virtual-governed": lambda: closed(governed()),
         "tiny-default": lambda: tiny_run()[1].encoded(),
         "tiny-paper": lambda: tiny_run(PAPER)[1].encoded(),
         "gate-closed": lambda: closed(admission_stories.ended()),
