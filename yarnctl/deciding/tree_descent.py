@@ -62,17 +62,17 @@ class TreeDescent:
         """Return whether a vector has the smaller shares of the cluster."""
         return shares(left, self._total) < shares(right, self._total)
 
-    def _enter(self, queue: QueueNode, limit: Resources) -> tuple[Taking | None, Resources | None]:
+    def _enter(self, queue: QueueNode, limit_resources: Resources) -> tuple[Taking | None, Resources | None]:
         """Return what a queue takes, or what it keeps from its later siblings (None: it was not left)."""
-        if not self.is_less(limit, queue.maximum):
-            limit = queue.maximum
+        if not self.is_less(limit_resources, queue.maximum):
+            limit_resources = queue.maximum
         if queue.model is not None:
-            return self._leaf(queue, limit)
-        if not self._is_below(queue.used, limit, queue.reserved):
+            return self._leaf(queue, limit_resources)
+        if not self._is_below(queue.used, limit_resources, queue.reserved):
             return None, None
         kept: Resources | None = None
         for child in queue.in_order():
-            left = minus(plus(limit, child.used), queue.used)
+            left = minus(plus(limit_resources, child.used), queue.used)
             found, more = self._enter(child, self._rounded_down(left if kept is None else minus(left, kept)))
             if found is not None:
                 return found, None
@@ -80,17 +80,18 @@ class TreeDescent:
                 kept = plus(kept or NOTHING, more if self.is_less(NOTHING, more) else NOTHING)
         return None, kept
 
-    def _is_below(self, used: Resources, limit: Resources, reserved: Resources) -> bool:
+    def _is_below(self, used: Resources, limit_resources: Resources, reserved_resources: Resources) -> bool:
         """Return whether a queue is below its limit, if need be without what is reserved."""
-        if self.is_less(used, limit):
+        if self.is_less(used, limit_resources):
             return True
-        return reserved != NOTHING and self.is_less(minus(used, reserved), limit)
+        left = minus(used, reserved_resources)
+        return reserved_resources != NOTHING and self.is_less(left, limit_resources)
 
-    def _leaf(self, queue: QueueNode, limit: Resources) -> tuple[Taking | None, Resources | None]:
+    def _leaf(self, queue: QueueNode, limit_resources: Resources) -> tuple[Taking | None, Resources | None]:
         tree, model = self._tree, queue.model
         assert model is not None
-        is_full = not self.is_less(queue.used, limit)
-        headroom = minus(limit, queue.used)
+        is_full = not self.is_less(queue.used, limit_resources)
+        headroom = minus(limit_resources, queue.used)
         line, name = model.waiting(), ""
         for place in range(model.head, len(line)):
             request = line[place]
@@ -98,7 +99,7 @@ class TreeDescent:
                 continue
             name = request.application.application
             own_resources = tree.reserved.get(name, NOTHING)
-            if is_full and not self._is_below(queue.used, limit, own_resources):
+            if is_full and not self._is_below(queue.used, limit_resources, own_resources):
                 return None, None
             if is_full and not tree.only_reserving_before(queue, name):
                 return None, None
@@ -113,16 +114,22 @@ class TreeDescent:
         return None, None
 
     def _offer(
-        self, queue: QueueNode, place: int, request: SimulatedRequest, beyond: Resources, over: Resources
+        self,
+        queue: QueueNode,
+        place: int,
+        request: SimulatedRequest,
+        beyond_resources: Resources,
+        over_resources: Resources,
     ) -> Taking | None:
         """Return what a request does with the node; None: the application is passed over.
 
-        ``beyond``: its size less the headroom; ``over``: how far its user is over the limit.
+        ``beyond_resources``: its size less the headroom; ``over_resources``: the user's, over the limit.
         """
         tree, size = self._tree, request.size
         if not fits(size, tree.largest_node):
             return None
-        lacking = over if self.is_less(beyond, over) else beyond
+        is_over = self.is_less(beyond_resources, over_resources)
+        lacking = over_resources if is_over else beyond_resources
         gives_up = max(lacking) > 0
         may_have_more = tree.may_have_more(request)
         if not fits(size, self._free):

@@ -103,22 +103,23 @@ class Descent:
                 kept = plus(kept or NOTHING, more)
         return Outcome(kept=kept)
 
-    def _is_below(self, used: Resources, limit: Resources, reserved: Resources) -> bool:
+    def _is_below(self, used: Resources, limit_resources: Resources, reserved_resources: Resources) -> bool:
         """Return whether a queue is below its limit, if need be without what is reserved."""
-        if self.is_less(used, limit):
+        if self.is_less(used, limit_resources):
             return True
-        return reserved != NOTHING and self.is_less(minus(used, reserved), limit)
+        left = minus(used, reserved_resources)
+        return reserved_resources != NOTHING and self.is_less(left, limit_resources)
 
-    def _leaf(self, queue: TreeQueue, limit: Resources) -> Outcome:
+    def _leaf(self, queue: TreeQueue, limit_resources: Resources) -> Outcome:
         assert queue.leaf is not None
-        headroom = minus(limit, queue.used)
+        headroom = minus(limit_resources, queue.used)
         user_limit = queue.user_limit()
         is_checked = False
         active = queue.leaf.active
         for app in sorted(active, key=queue.serving_key) if queue.fair else active:
             own_resources = self._reserved_for(app, queue)
             if not is_checked:
-                if not self._is_below(queue.used, limit, own_resources):
+                if not self._is_below(queue.used, limit_resources, own_resources):
                     return PASSED
                 is_checked = own_resources == NOTHING
             over = NOTHING
@@ -140,16 +141,22 @@ class Descent:
         return PASSED
 
     def _offer(
-        self, queue: TreeQueue, app: Application, ask: Ask, beyond: Resources, over: Resources
+        self,
+        queue: TreeQueue,
+        app: Application,
+        ask: Ask,
+        beyond_resources: Resources,
+        over_resources: Resources,
     ) -> Proposal | None:
         """Return what a request does with the node; None: the application is passed over.
 
-        ``beyond``: its size less the headroom; ``over``: how far its user is over the limit.
+        ``beyond_resources``: its size less the headroom; ``over_resources``: the user's, over the limit.
         """
         size = ask.size
         if not fits(size, self._node.total):
             return None
-        lacking = over if self.is_less(beyond, over) else beyond
+        is_over = self.is_less(beyond_resources, over_resources)
+        lacking = over_resources if is_over else beyond_resources
         gives_up = max(lacking) > 0
         may_have_more = self._may_have_more(app, ask)
         if not fits(size, self._free):

@@ -25,7 +25,8 @@ from emulator.live.jobs.submission_client import Client
 from emulator.live.jobs.workload_replay import play
 from tests.soak.governor_scenarios import MARGIN, NODES, SCENARIOS, SLOTS, Adversarial
 from tests.soak.virtual_live_sides import program, read_records
-from yarn_research.campaigns.waiting_scenarios import Stage, spark
+from yarn_research.campaigns.waiting_live import Stage
+from yarn_research.campaigns.waiting_scenarios import spark
 from yarnctl.deciding.records import Decision, LeversStopped
 from yarnctl.traces.job import Job
 
