@@ -387,6 +387,6 @@ def _negative(resources: Resources) -> Resources:
     return resources if resources is NOTHING else times(resources, -1)
 
 
-def _ratio(size: Resources, whole: Resources) -> float:
-    parts = zip_longest(size, whole, fillvalue=0)
-    return max((part / total for part, total in parts if total), default=0.0)
+def _ratio(size: Resources, total: Resources) -> float:
+    parts = zip_longest(size, total, fillvalue=0)
+    return max((part / whole for part, whole in parts if whole), default=0.0)

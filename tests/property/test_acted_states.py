@@ -14,8 +14,8 @@ from tests.property.acted_states import act
 from tests.soak.in_vain import counted, wilson
 from yarnctl.deciding import tree_model
 from yarnctl.deciding.forecast import QueueModel
+from yarnctl.deciding.queue_node import QueueNode
 from yarnctl.deciding.tree_descent import TreeDescent
-from yarnctl.deciding.tree_model import QueueNode
 from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
 STATES = range(1, 151)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.unit.deciding.plain_tree import Plain, add, within
 from yarnctl.deciding.forecast import FreeCapacity, SimulatedRequest, model_queues
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, ParentView, QueueView, Snapshot
+from yarnctl.deciding.queue_node import QueueNode
 from yarnctl.deciding.tree_forecast import TreeSimulation
-from yarnctl.deciding.tree_model import QueueNode, QueueTreeModel
+from yarnctl.deciding.tree_model import QueueTreeModel
 from yarnctl.units import NOTHING, Resources, plus, times
 
 SHAPES = (

@@ -11,8 +11,9 @@ from tests.property.tree_grants import compare
 from yarnctl.deciding import tree_descent
 from yarnctl.deciding.forecast import QueueModel
 from yarnctl.deciding.model import Snapshot
+from yarnctl.deciding.queue_node import QueueNode
 from yarnctl.deciding.tree_descent import TreeDescent
-from yarnctl.deciding.tree_model import QueueNode, QueueTreeModel
+from yarnctl.deciding.tree_model import QueueTreeModel
 from yarnctl.units import NOTHING, Resources, plus, times
 
 TREES = [seed for seed in range(40) if seed not in (17, 25)]

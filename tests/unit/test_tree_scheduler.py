@@ -278,6 +278,7 @@ def test_a_user_is_given_one_container_beyond_the_limit_and_then_passed_over(lim
     other = waits("res", "other", (1, 1), rank=1, user="u2")
     found = Cluster({}, free={f"n{n}": 8 for n in range(3)})
     leaf = found.scheduler.queues["res"]
+    assert isinstance(leaf, SharedLeaf)
     leaf.hold("u1", slots(held))
     leaf.user_mib = slots(limit)[0]
     for view in (mine, other):

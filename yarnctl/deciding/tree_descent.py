@@ -22,13 +22,36 @@ component by component.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
 
 from yarnctl.deciding.forecast import SimulatedRequest
+from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.queue_node import QueueNode
 from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, shares
 
-if TYPE_CHECKING:
-    from yarnctl.deciding.tree_model import QueueNode, QueueTreeModel
+
+class TreeState(Protocol):
+    """What a descent reads of the model of a tree (:class:`yarnctl.deciding.tree_model.QueueTreeModel`)."""
+
+    root: QueueNode
+    largest_node: Resources
+
+    @property
+    def reserved(self) -> Mapping[str, Resources]:
+        """What is reserved for each application."""
+
+    def over_limit(self, queue: QueueNode, application: ApplicationView) -> Resources | None:
+        """Return how far a user is over the limit; None: also without the application's reservations."""
+
+    def only_reserving_before(self, queue: QueueNode, application: str) -> bool:
+        """Return whether each application before one in its leaf has a reservation."""
+
+    def may_have_more(self, request: SimulatedRequest) -> bool:
+        """Return whether a request may hold another reservation."""
+
+    def gives_up(self, request: SimulatedRequest, wanted_resources: Resources) -> bool:
+        """Return whether a reservation of its own is large enough to be given up."""
 
 
 class Taking(NamedTuple):
@@ -44,7 +67,7 @@ class Taking(NamedTuple):
 class TreeDescent:
     """A descent with the state of a tree, for a node with ``free`` capacity."""
 
-    def __init__(self, tree: QueueTreeModel, free: Resources) -> None:
+    def __init__(self, tree: TreeState, free: Resources) -> None:
         self._tree = tree
         self._free = free
         root = tree.root

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from yarnctl.deciding.forecast import FreeCapacity, Servable, SimulatedRequest, below_guarantee, held_by_none
 from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.queue_node import QueueNode
 from yarnctl.deciding.reasons import demand
-from yarnctl.deciding.tree_model import NO_USERS, QueueNode, QueueTreeModel
+from yarnctl.deciding.tree_model import NO_USERS, QueueTreeModel
 from yarnctl.units import NOTHING, Resources, at_least, fits, plus, times
 
 

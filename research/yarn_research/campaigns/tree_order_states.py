@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -32,6 +33,7 @@ from yarnctl.attach.observing.activity_reader import HEARTBEAT_MS, ActivityReade
 from yarnctl.attach.observing.cluster_state import ClusterObserver
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import Snapshot
+from yarnctl.hadoop.wire.views import cluster_room
 from yarnctl.units import Resources, times
 
 SLOT = Resources(512, 1)
@@ -146,6 +148,7 @@ class RealTree:
     """One tree on the rig. ``held``: container -> its grant, as the master was told of it.
 
     ``events``: what happened in the last :meth:`settle`, in order: grants, and new sets of reservations.
+    ``rooms``: what is free on each node, as last observed.
     """
 
     def __init__(self, rig: SchedulerRig, seed: int, *, flat: bool = False) -> None:
@@ -159,6 +162,7 @@ class RealTree:
         self.held: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
         manager = ClusterAddress(resource_managers=(rig.url,)).resource_manager()
+        self.rooms: Mapping[str, Resources] = {}
         self._now_ms = 1_000_000
         self._connection = Connection(manager, None, Attachment(), self._clock)
         self._connection.read_configuration()
@@ -256,6 +260,7 @@ class RealTree:
     def _observed(self) -> Snapshot:
         self._observer.refresh()
         nodes = self._connection.manager.nodes()
+        self.rooms = cluster_room(nodes)[2]
         return self._observer.snapshot(self._observer.tree(), nodes, {})
 
     def activities(self) -> dict[str, Any]:
