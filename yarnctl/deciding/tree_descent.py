@@ -23,6 +23,7 @@ component by component.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import NamedTuple, Protocol
 
 from yarnctl.deciding.forecast import SimulatedRequest
@@ -156,7 +157,9 @@ class TreeDescent:
         gives_up = max(lacking) > 0
         may_have_more = tree.may_have_more(request)
         if not fits(size, self._free):
-            if may_have_more and not gives_up:
+            # A node without any of a requested resource type is not reserved.
+            others = zip_longest(size[2:], self._free[2:], fillvalue=0)
+            if may_have_more and not gives_up and all(part == 0 or have > 0 for part, have in others):
                 return Taking(queue, place, request, reserves=True)
             return None
         if may_have_more and not gives_up:
