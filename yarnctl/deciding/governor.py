@@ -66,13 +66,13 @@ WAITS_LEAST = 20
 IN_A_ROW = 4
 TRIAL_MAX = 2
 RECENT = 20
-"""So many of a queue's last orders count."""
+"""The number of a queue's last orders that count."""
 FIRST_STOP_MS = 60_000
 STOP_MAX_MS = 1_920_000
 USEFUL_TO_FORGET = 10
 WAIT_MAX_MS = 60_000
 FIRST = 4
-"""So many waits count since an application had no pending requests."""
+"""The number of waits that count since an application had no pending requests."""
 LATER_PERCENT = 125
 LATER_MS = 1_000
 TURNOVER_MS = 10_000

@@ -20,7 +20,7 @@ from yarnctl.deciding.order import Order, OrderVerb
 from yarnctl.deciding.settings import LeverSettings
 
 WEIGHT_MAX = 8
-"""So many samples count: of more, the older ones less and less."""
+"""The number of samples that count whole; of more, the older ones count less and less."""
 SPREADS = 2
 """A span holds in nine of ten cases that is longer than the mean by so many mean deviations (of a normal
 distribution 95 %)."""

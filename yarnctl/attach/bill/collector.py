@@ -18,6 +18,7 @@ import msgspec
 
 from yarnctl.attach.bill.oversized import MemoryUse, uses
 from yarnctl.attach.bill.preempted import BilledJob, PreemptedContainer
+from yarnctl.attach.connection.connection import Attachment
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.frameworks.mapreduce import rest as mapreduce
 from yarnctl.frameworks.mapreduce.history_server import HistoryServer, job_of
@@ -27,14 +28,15 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.wire.yarn import BilledApplication
 
 BY_SCHEDULER = "preempted by scheduler"  # ContainerExitStatus.PREEMPTED, in an attempt's diagnostics
-RETURN_MS = 6_000  # To leave and to come back, as docs/levers.md has it without a measurement
-LEAVE_MS = 2_000  # Of an executor, from its last task's end
+_SPANS = Attachment()
+RETURN_MS = _SPANS.suspend_ms + _SPANS.launch_ms + _SPANS.start_ms + _SPANS.skip_ms
+"""A reduce's time to leave and to return, as the daemon predicts it before it has measured one."""
 DEFAULT_MIB = 1024
 MINIMUM = "yarn.scheduler.minimum-allocation-mb"
 
 
 class Pace:
-    """Requests at most so often. ``pause`` sleeps seconds, ``clock`` returns seconds."""
+    """A limit of requests per second. ``pause`` sleeps seconds, ``clock`` returns seconds."""
 
     def __init__(
         self, pause: Callable[[float], None], clock: Callable[[], float], requests_per_s: float
@@ -91,19 +93,22 @@ class KeptJobs:
 
 
 class Collector:
-    """Collects the jobs of the span from ``since_ms`` to ``now_ms``."""
+    """Collects the jobs of the span from ``since_ms`` to ``now_ms``.
+
+    ``least_mib``: the step of container sizes, once jobs were listed.
+    """
 
     def __init__(self, sources: Sources, kept: KeptJobs, since_ms: int, now_ms: int) -> None:
         self._from = sources
         self._kept = kept
         self._since_ms = since_ms
         self._now_ms = now_ms
-        self._least_mib = 1
+        self.least_mib = 1
 
     def jobs(self) -> list[tuple[BilledJob, bool]]:
         """Return what is known without a history, and whether a history is asked about the job."""
         listed = self._from.manager.billed_applications(self._since_ms)
-        self._least_mib = _minimum(self._from.manager)
+        self.least_mib = _minimum(self._from.manager)
         found: list[tuple[BilledJob, bool]] = []
         known = set()
         for row in listed:
@@ -137,7 +142,7 @@ class Collector:
         """Return the jobs of the history that succeeded, the oldest first."""
         if self._from.history is None:
             raise BadInput("--history", "no history server is known", "set --history URL")
-        self._least_mib = _minimum(self._from.manager)
+        self.least_mib = _minimum(self._from.manager)
         rows = self._from.history.jobs(self._since_ms)
         return tuple(row for row in reversed(rows) if row.state == "SUCCEEDED")
 
@@ -146,11 +151,6 @@ class Collector:
         counters, sizes = self._asked().counters(ended_job.job), self._sizes(ended_job.job)
         whose = (ended_job.queue.removeprefix("root."), ended_job.user, ended_job.name)
         return uses(whose, counters, {kind.lower(): size_mib for kind, size_mib in sizes.items()})
-
-    @property
-    def least_mib(self) -> int:
-        """The step of container sizes, once jobs were listed."""
-        return self._least_mib
 
     # --- MapReduce ----------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Collector:
 
     def _rounded(self, memory_mib: int) -> int:
         """Return a container's size as the CapacityScheduler gives it: a multiple of its minimum."""
-        return -(-memory_mib // self._least_mib) * self._least_mib
+        return -(-memory_mib // self.least_mib) * self.least_mib
 
     # --- Spark --------------------------------------------------------------------------------------
 
@@ -217,7 +217,7 @@ class Collector:
                 memory_mib=memory_mib,
                 began_at_ms=began_at_ms,
                 ended_at_ms=ended_at_ms,
-                kept_most_ms=max(0, ended_at_ms - began_at_ms - LEAVE_MS),
+                kept_most_ms=max(0, ended_at_ms - began_at_ms - _SPANS.spark_leave_ms),
             )
 
 
