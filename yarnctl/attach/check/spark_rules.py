@@ -30,7 +30,7 @@ def shell(facts: Facts) -> CheckResult:
 
 
 def hosts(facts: Facts) -> CheckResult:
-    """Finished map tasks run again whose blocks move to another executor of the same host, by chance."""
+    """Finished map tasks run again if their blocks move to another executor of the same host, by chance."""
     if facts.hosts is None:
         return unknown(facts.unseen("hosts"))
     if facts.hosts > 1:

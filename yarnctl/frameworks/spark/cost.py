@@ -14,7 +14,7 @@
 * If a job may be suspended whole, the executor that would leave last bears the cost of suspending the job:
   cached partitions are lost and computed again. So the sum is never less than the lost work.
 
-Sources: docs/facts/spark.md, 3, 4, 6 and 10.
+Sources: docs/facts/spark.md, 3, 4, 6 and 9.
 """
 
 from __future__ import annotations
