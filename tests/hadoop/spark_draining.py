@@ -28,17 +28,18 @@ PROGRAM = Path(__file__).parent / "programs" / "spark_marks.py"
 MAPS, KEYS = 24, 72
 Program = Literal["groups", "reduced", "sql", "join"]
 """What the application computes (``programs/spark_marks.py``)."""
+Scan = Literal["scan"]
 SHAPE = Shape(nodes=3, node_memory_mib=2048, container_mib=1024, own_hosts=True)
 """Six containers of 1 GiB, two on each host: a master (or driver) and five executors fill them."""
 PATIENCE_S = 240.0
 
 
-def expected_digest(program: Program = "groups", maps: int = MAPS, keys: int = KEYS) -> str:
+def expected_digest(program: Program | Scan = "groups", maps: int = MAPS, keys: int = KEYS) -> str:
     """Return what the program writes, computed without Spark."""
     values = {key: [number * 1000 + key for number in range(maps)] for key in range(keys)}
     found: list[tuple[int, int | str]] = []
     for key, held in values.items():
-        if program == "groups":
+        if program in ("groups", "scan"):
             found.append((key, hashlib.md5(str(held).encode()).hexdigest()))
         else:
             found.append((key, sum(held) + (maps if program == "join" else 0)))
@@ -59,7 +60,7 @@ class Work(NamedTuple):
     ``reduces`` 0: as many reduce tasks as maps.
     """
 
-    program: Program = "groups"
+    program: Program | Scan = "groups"
     maps: int = MAPS
     keys: int = KEYS
     map_s: float = 1.0

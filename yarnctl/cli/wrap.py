@@ -71,6 +71,7 @@ class SparkOptions(NamedTuple):
     plugin: str | None = None
     fallback: str | None = None
     uses_pipe: bool = False
+    charge: Literal["expected", "bound"] | None = None
 
     def refuse_given(self, problem: str, remedy: str) -> None:
         """Raise BadInput if one of these options is given."""
@@ -188,6 +189,11 @@ _SPARK = (
         help="With --plugin: folder for the blocks of a job suspended completely.",
     ),
     click.option("--uses-pipe", is_flag=True, help="With --spark: the application calls rdd.pipe."),
+    click.option(
+        "--charge",
+        type=click.Choice(["expected", "bound"]),
+        help="With --spark: charge the expected work that runs twice, or its bound.  [expected]",
+    ),
 )
 _DEFAULTS = (
     click.option(
@@ -404,6 +410,7 @@ def wrap_spark(
         uses_pipe=options.uses_pipe,
         requests=urlsplit(places.requests).path.rstrip("/") or "/yarnctl/requests",
         owner=places.requests_owner,
+        charge=options.charge or "expected",
     )
     if defaults.print_defaults:
         click.echo("\n".join(default_lines(leaving, defaults.tag())))

@@ -250,7 +250,8 @@ class LeverOffers:
         if not self._second.parts:
             return lost_ms, lever.overhead_ms
         cost_ms = lost_ms + lever.overhead_ms + self._second.of(lever.free_in_ms)
-        if lever.kind != "wait":
+        idle = lever.kind == "drain" and not lever.lost_ms and not lever.overhead_ms
+        if lever.kind != "wait" and not idle:
             cost_ms += hold_ms(self.case.jobs[index].usage.releasable)
         return cost_ms, lost_ms
 

@@ -149,9 +149,11 @@ def unwrapped_tags(own: str, where: str) -> list[str]:
     return kept
 
 
-def with_drain_tags(own: Sequence[str], route: str, min_executors: int, where: str) -> str:
+def with_drain_tags(
+    own: Sequence[str], route: str, min_executors: int, where: str, charge: str = "expected"
+) -> str:
     """Return the value of the tags' setting: the user's and those that allow draining; raises BadInput."""
-    found = [*own, *drain_tags(route, min_executors)]
+    found = [*own, *drain_tags(route, min_executors, charge)]
     if len(found) > TAGS_MAX:
         raise BadInput(where, f"exceeds YARN's maximum of {TAGS_MAX} tags", "remove some")
     return ",".join(found)

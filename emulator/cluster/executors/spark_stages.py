@@ -95,16 +95,18 @@ class SparkStages:
         )
 
     def twice_ms(self, executor: SparkExecutor, others: Iterable[SparkExecutor], cores: int) -> int:
-        """Return the most that is done twice if an executor leaves the others now."""
+        """Return what is done twice if an executor leaves now: of maps what is expected, else the most.
+
+        Each map that it has done, or runs, moves to any of the others; those that stay on its node run again.
+        """
         stage, others = self.current(), list(others)
         if self.is_done() or not self.lengths_ms[stage]:
             return 0
         if stage == 1:
             return max(self.lengths_ms[1]) * cores * len(others)
-        node = executor.container.node
-        if any(each.container.node is node for each in others):
-            return sum(self.lengths_ms[0][task] for task in self.held(executor.number))
-        return 0
+        near = sum(each.container.node is executor.container.node for each in others)
+        tasks = [*self.held(executor.number), *(run.task for run in executor.runs)]
+        return sum(self.lengths_ms[0][task] for task in tasks) * near // max(1, len(others))
 
     def done_ratio(self) -> float:
         """Return the part of the tasks that is done."""

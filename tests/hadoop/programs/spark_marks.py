@@ -1,4 +1,4 @@
-"""A Spark application whose every call of user code leaves a mark, in one of four shapes.
+"""A Spark application whose every call of user code leaves a mark, in one of five shapes.
 
 Arguments: the shape, a folder on this machine, how many maps and keys, the seconds of a map, of a key, how
 many reduce tasks of RDDs share the keys (of SQL Spark's own setting says it), and where the result is
@@ -7,8 +7,9 @@ each time. Before the second use of what was made it makes ``pause-1`` and waits
 ``hurry`` lets keys take no time.
 
 ``groups``: a cached RDD and groupByKey; ``reduced``: the same and reduceByKey; ``sql``: a cached DataFrame
-and an aggregation; ``join``: the same, two aggregations joined by sorting and merging. With adaptive
-execution off a key's partition is the same in each attempt.
+and an aggregation; ``join``: the same, two aggregations joined by sorting and merging; ``scan``: groupByKey
+of what slow maps write, with nothing cached and nothing used twice. With adaptive execution off a key's
+partition is the same in each attempt.
 """
 
 import hashlib
@@ -88,6 +89,11 @@ def with_rdds(context):
     return found, shuffled.count(), base.map(again).sum()
 
 
+def with_scan(context):
+    pairs = context.parallelize(range(MAPS), MAPS).flatMap(slow_map)
+    return sorted(pairs.groupByKey(REDUCES).map(slow_group).collect()), KEYS, MAPS * KEYS
+
+
 def cached(session, name):
     value = f.udf(row_value, "long").asNondeterministic()
     rows = session.range(0, MAPS * KEYS, 1, MAPS)
@@ -111,7 +117,10 @@ def with_frames(session):
 
 
 spark = SparkSession.builder.getOrCreate()
-result = with_rdds(spark.sparkContext) if shape in ("groups", "reduced") else with_frames(spark)
+if shape == "scan":
+    result = with_scan(spark.sparkContext)
+else:
+    result = with_rdds(spark.sparkContext) if shape in ("groups", "reduced") else with_frames(spark)
 digest = hashlib.md5(repr(result).encode()).hexdigest()
 with open(out + ".part", "w") as file:
     file.write(digest)

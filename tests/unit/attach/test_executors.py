@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.contract.drivers import DETAILS
@@ -37,19 +39,36 @@ from yarnctl.deciding.reasons.eligibility import (
 from yarnctl.deciding.reasons.modes import LockRanOut
 from yarnctl.deciding.reasons.outcomes import AttemptUnknown, ExecutorBusy, ForeignAttempt, MasterSilent
 from yarnctl.frameworks.spark import rest as spark_rest
+from yarnctl.frameworks.spark.again import TasksAgain
 from yarnctl.frameworks.spark.configuration import (
+    CELEBORN_FALLBACK,
     FALLBACK,
+    LOCAL_BLOCKS,
     PLUGIN,
     PLUGINS,
     REQUESTS,
     REQUESTS_OWNER,
     REQUIRED,
     REQUIRED_BY_SIGNAL,
+    SHUFFLE_MANAGER,
+    SHUFFLE_SERVICE,
+    SHUFFLE_STORAGE,
+    BlockPlaces,
+    places_in,
 )
 from yarnctl.frameworks.spark.consent import judge
-from yarnctl.frameworks.spark.cost import CostTerms, DriverLook, StageNow, costs, rest_ms
+from yarnctl.frameworks.spark.cost import (
+    CostTerms,
+    DriverLook,
+    ExecutorCost,
+    StageNow,
+    costs,
+    most_near,
+    rest_ms,
+)
 from yarnctl.frameworks.spark.observing import executor_in, name_of
 from yarnctl.frameworks.spark.rest import Executor, Stage, StageOfExecutor, StageTask, left_well
+from yarnctl.hadoop.wire.tags import charges_bound
 from yarnctl.units import times
 
 BY_SIGNAL = {**REQUIRED, **REQUIRED_BY_SIGNAL}
@@ -57,6 +76,7 @@ BY_PLUGIN = {**REQUIRED, PLUGINS: PLUGIN, REQUESTS: "/yarnctl/requests", REQUEST
 SPARK = application(7)
 RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
 NOW_MS = 1_795_720_538_400
+FALLS_BACK = frozenset({"have_fallback"})
 TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000, order_ms=1500)
 
 
@@ -64,11 +84,14 @@ JUDGED = [
     (("yarnctl-drain:signal",), BY_SIGNAL, "4.0.1", Drainable("signal", 1)),
     (("x", "yarnctl-drain:signal", "yarnctl-min-executors:3"), BY_SIGNAL, "3.2.0", Drainable("signal", 3)),
     (("yarnctl-drain:plugin",), {**BY_PLUGIN, PLUGINS: f"a.B,{PLUGIN}"}, "4.0.1", Drainable("plugin", 1)),
-    (("yarnctl-drain:plugin",), BY_PLUGIN | {FALLBACK: "hdfs:///f/"}, "4.0.1", Drainable("plugin", 0)),
+    (("yarnctl-drain:plugin",), BY_PLUGIN | {FALLBACK: "hdfs:///f/"}, "4.0.1",
+     Drainable("plugin", 0, traits=FALLS_BACK)),
     (("yarnctl-drain:plugin", "yarnctl-min-executors:2"), BY_PLUGIN | {FALLBACK: "hdfs:///f/"}, "4.0.1",
-     Drainable("plugin", 2)),
-    (("yarnctl-drain:plugin",), BY_PLUGIN | {FALLBACK: "hdfs:///f"}, "4.0.1", Drainable("plugin", 1)),
-    (("yarnctl-drain:signal",), BY_SIGNAL | {FALLBACK: "hdfs:///f/"}, "4.0.1", Drainable("signal", 1)),
+     Drainable("plugin", 2, traits=FALLS_BACK)),
+    (("yarnctl-drain:plugin",), BY_PLUGIN | {FALLBACK: "hdfs:///f"}, "4.0.1",
+     Drainable("plugin", 1, traits=FALLS_BACK)),
+    (("yarnctl-drain:signal",), BY_SIGNAL | {FALLBACK: "hdfs:///f/"}, "4.0.1",
+     Drainable("signal", 1, traits=FALLS_BACK)),
     ((), BY_SIGNAL, "4.0.1", NoDrainTag()),
     (("yarnctl-drain:signal",), BY_SIGNAL, "3.1.2", SparkTooOld("3.1.2")),
     (("yarnctl-drain:signal",), BY_SIGNAL, "", SparkTooOld("")),
@@ -144,8 +167,8 @@ def test_between_stages_an_executor_leaves_as_soon_as_its_blocks_have_moved():
 def test_within_a_reduce_stage_each_remaining_core_may_begin_a_task_again():
     now = StageNow(stage(2, read=9), running(("1", 1000), ("2", 1000)), SPANS)
     found = costs(DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),)), TERMS, NOW_MS)
-    assert (found["1"].room_in_ms, found["1"].lost_ms) == (5000, 2 * 4000)
-    assert (found["2"].room_in_ms, found["2"].lost_ms) == (5000, 1 * 4000)
+    assert (found["1"].room_in_ms, found["1"].lost_ms, found["1"].bound_ms) == (5000, 2000, 2 * 4000)
+    assert (found["2"].room_in_ms, found["2"].lost_ms, found["2"].bound_ms) == (5000, 1000, 1 * 4000)
 
 
 def test_a_stage_that_has_just_begun_behind_a_shuffle_counts_as_reducing():
@@ -176,11 +199,142 @@ def test_an_idle_executor_of_a_stage_of_unknown_tasks_is_no_candidate():
     assert costs(look, TERMS, NOW_MS)["1"].room_in_ms == -1
 
 
-@pytest.mark.parametrize(("host", "lost_ms"), [("h2", 3 * 4000), ("h3", 0)])
-def test_finished_maps_run_again_where_an_executor_of_the_same_host_takes_their_blocks(host, lost_ms):
-    alive = (executor("1", "h2"), executor("2", host))
-    now = StageNow(stage(1, wrote={"1": (3, 10)}), running(("1", 0)), SPANS)
-    assert costs(DriverLook(alive, (now,), ()), TERMS, NOW_MS)["1"].lost_ms == lost_ms
+def mapping(*, done: int = 5, tasks: int = 40, hosts: str = "h1 h1 h2 h2") -> DriverLook:
+    """Return a look into a map stage: executor 1 has finished ``done`` maps and runs one."""
+    alive = tuple(executor(str(place + 1), host) for place, host in enumerate(hosts.split()))
+    at = Stage(1, tasks=tasks, active=1, complete=done, indices=done, shuffle_write=9)
+    at = msgspec.structs.replace(at, by_executor={"1": StageOfExecutor(done, 9)})
+    return DriverLook(alive, (StageNow(at, running(("1", 0)), SPANS),), (), (), (at,))
+
+
+FOLDER = BlockPlaces(have_fallback=True)
+
+
+@pytest.mark.parametrize(
+    ("look", "places", "lost_ms", "bound_ms"),
+    [
+        (mapping(), LOCAL_BLOCKS, 6 * 4000 / 3, 4 * 4000),  # one of three peers is near
+        (mapping(), FOLDER, 6 * 4000 / 4, 3 * 4000),  # the storage receives as many as a peer
+        (mapping(), BlockPlaces(are_remote=True), 0, 0),
+        (mapping(hosts="h1 h2 h3"), LOCAL_BLOCKS, 0, 0),
+        (mapping(hosts="h1 h1"), LOCAL_BLOCKS, 6 * 4000, 6 * 4000),
+        (mapping(tasks=6), LOCAL_BLOCKS, 0, 4 * 4000),  # the stage ends before the executor has left
+    ],
+)
+def test_maps_whose_blocks_stay_on_the_host_are_expected_to_run_again(look, places, lost_ms, bound_ms):
+    found = costs(look, TERMS, NOW_MS, places=places)["1"]
+    assert (found.lost_ms, found.bound_ms) == (lost_ms, bound_ms)
+
+
+def test_blocks_on_reliable_storage_do_not_move():
+    assert costs(mapping(), TERMS, NOW_MS)["1"].moved_bytes == 9
+    assert costs(mapping(), TERMS, NOW_MS, places=BlockPlaces(are_remote=True))["1"].moved_bytes == 0
+
+
+@pytest.mark.parametrize("blocks", [12, 100, 101])
+@pytest.mark.parametrize("peers", [3, 8, 12, 30])
+def test_bound_of_near_blocks_holds_in_95_of_100_moves(peers, blocks):
+    """Blocks are drawn as Spark moves them: at most eight peers, drawn by chance, each takes the next."""
+    draws, near, above = random.Random(peers), max(1, peers // 6), 0
+    most = most_near(blocks, near, peers)
+    for _ in range(2000):
+        movers = draws.sample(range(peers), min(peers, 8))
+        above += sum(draws.choice(movers) < near for _ in range(blocks)) > most
+    assert 0.01 * 2000 <= above <= 0.07 * 2000
+
+
+SERVED = BlockPlaces(removes_idle=True)
+
+
+def test_an_idle_executor_with_a_shuffle_service_costs_nothing_and_moves_nothing():
+    look = DriverLook(
+        (executor("1"), executor("2", blocks=1)), (), (stage(1, wrote={"1": (4, 10), "2": (4, 10)}),)
+    )
+    found = costs(look, TERMS, NOW_MS, places=SERVED)
+    assert found["1"] == ExecutorCost(1500 + 2000, 0, 0, 0, 0)
+    assert found["2"].moved_bytes == 10, "cached partitions move"
+    assert costs(look, TERMS, NOW_MS)["1"].overhead_ms > 0
+    assert costs(mapping(), TERMS, NOW_MS, places=SERVED)["2"].overhead_ms > 0, "the next map will be its own"
+
+
+def drained(look: DriverLook, again: int, *, over: bool = False) -> DriverLook:
+    """Return a later look: executor 1 has left, and ``again`` tasks completed a second time."""
+    at = look.attempts[0]
+    at = msgspec.structs.replace(
+        at, complete=at.complete + again, indices=at.complete, status="COMPLETE" if over else "ACTIVE"
+    )
+    gone = msgspec.structs.replace(
+        look.executors[0], is_active=False, remove_reason="Executor decommission: x"
+    )
+    return look._replace(executors=(gone, *look.executors[1:]), attempts=(at,))
+
+
+@pytest.mark.parametrize(
+    ("again", "over", "later_ms", "maps"),
+    [
+        (0, True, 0, 4 / 6),
+        (2, True, 0, 1),
+        (8, True, 0, 2),
+        (90, True, 0, 4),
+        (8, False, 11_999, 1),  # tasks of 6 s: those that run again may not have ended
+        (8, False, 12_000, 2),
+    ],
+)
+def test_tasks_that_ran_again_correct_the_expectation(again, over, later_ms, maps):
+    tasks, look = TasksAgain(), mapping()
+    tasks.expect(look, costs(look, TERMS, NOW_MS))
+    later = drained(look, again, over=over)
+    tasks.ratios(later, NOW_MS)
+    found = tasks.ratios(later, NOW_MS + later_ms)
+    assert found == (pytest.approx(maps), 1)
+    corrected = costs(mapping(), TERMS, NOW_MS, ratios=found)["1"]
+    assert corrected.lost_ms == pytest.approx(min(6, 2 * maps) * 4000, abs=1)
+    assert corrected.bound_ms >= corrected.lost_ms
+
+
+def test_an_executor_that_did_not_leave_by_an_order_corrects_nothing():
+    tasks, look = TasksAgain(), mapping()
+    tasks.expect(look, costs(look, TERMS, NOW_MS))
+    later = drained(look, 9, over=True)
+    lost = msgspec.structs.replace(later.executors[0], remove_reason="Executor Process Lost")
+    assert tasks.ratios(later._replace(executors=(lost,)), NOW_MS) == (1, 1)
+
+
+CELEBORN = {SHUFFLE_MANAGER: "org.apache.spark.shuffle.celeborn.SparkShuffleManager",
+            SHUFFLE_STORAGE: "org.apache.spark.shuffle.celeborn.CelebornShuffleDataIO"}  # fmt: skip
+UNIFFLE = {SHUFFLE_MANAGER: "org.apache.spark.shuffle.RssShuffleManager",
+           SHUFFLE_STORAGE: "org.apache.spark.shuffle.RssShuffleDataIo"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "version", "remote"),
+    [
+        ({**CELEBORN, CELEBORN_FALLBACK: "NEVER"}, "3.5.1", True),
+        (CELEBORN, "3.5.1", False),  # it may fall back to Spark's own shuffle
+        (UNIFFLE, "4.0.1", True),
+        (UNIFFLE, "3.4.4", False),
+        ({SHUFFLE_MANAGER: UNIFFLE[SHUFFLE_MANAGER]}, "4.0.1", False),
+        ({}, "4.0.1", False),
+    ],
+)
+def test_shuffle_is_remote_only_where_it_is_declared_reliable(settings, version, remote):
+    assert places_in(settings, "signal", version).are_remote is remote
+
+
+def test_only_the_plugin_with_a_shuffle_service_removes_idle_executors():
+    served = {SHUFFLE_SERVICE: "true"}
+    assert places_in(served, "plugin", "4.0.1").removes_idle
+    assert not places_in(served, "signal", "4.0.1").removes_idle
+    assert not places_in({}, "plugin", "4.0.1").removes_idle
+
+
+@pytest.mark.parametrize(
+    ("tags", "bound"),
+    [((), False), (("yarnctl-charge:expected",), False), (("yarnctl-charge:BOUND",), True),
+     (("yarnctl-charge:all",), True)],
+)  # fmt: skip
+def test_owner_of_a_job_chooses_what_a_drain_is_charged(tags, bound):
+    assert charges_bound(tags) is bound
 
 
 def test_where_all_may_leave_the_last_bears_that_the_cache_is_computed_again():
@@ -197,7 +351,8 @@ def test_within_a_reduce_stage_the_last_bears_the_larger_of_both():
     now = StageNow(stage(2, read=9), running(("1", 1000), ("2", 1000)), SPANS)
     look = DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),), (Stage(1, complete=4, run_ms=4000),))
     whole = costs(look, TERMS, NOW_MS, may_leave_whole=True)
-    assert {name: each.lost_ms for name, each in whole.items()} == {"1": 8000, "2": 4000}
+    assert {name: each.bound_ms for name, each in whole.items()} == {"1": 8000, "2": 4000}
+    assert {name: each.lost_ms for name, each in whole.items()} == {"1": 2000, "2": 1000}
 
 
 def test_the_driver_and_executors_that_are_gone_are_no_candidates():
@@ -210,7 +365,7 @@ def test_the_driver_and_executors_that_are_gone_are_no_candidates():
     [("Executor decommission: spark scale down", True), ("Executor Process Lost", False),
      ("Container from a bad node: container_1 on host: h. Exit status: 143.", False),
      ("Container container_1 on host: h was preempted.", True),
-     ("Executor heartbeat timed out after 120000 ms", False)],
+     ("Executor heartbeat timed out after 120000 ms", False), ("Executor killed by driver.", True)],
 )  # fmt: skip
 def test_a_driver_says_whether_an_executor_left_by_itself(reason, well):
     assert left_well(reason) is well
@@ -233,7 +388,7 @@ def test_what_a_real_driver_answered_gives_predictions_of_its_length():
     assert spans == (3592.0, 3666.0)
     assert len(found) == 5
     assert all(2500 < each.rest_ms < 3600 for each in found.values()), found
-    assert all(each.lost_ms == 4 * 3592 for each in found.values()), found
+    assert all((each.lost_ms, each.bound_ms) == (3592, 4 * 3592) for each in found.values()), found
     cached = {each.executor: each.cached_bytes for each in executors}
     assert {found[name].moved_bytes - cached[name] for name in found} == {9040, 11222, 11278, 11286, 11294}
     assert executors[0].container.startswith("container_")

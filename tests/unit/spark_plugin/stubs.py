@@ -103,13 +103,50 @@ public class ExecutorDecommissionInfo {
 public interface ExecutorAllocationClient {
   scala.collection.Seq<String> getExecutorIds();
   boolean isExecutorActive(String id);
+  scala.collection.Seq<String> killExecutors(scala.collection.Seq<String> ids, boolean adjust,
+      boolean countFailures, boolean force);
   scala.collection.Seq<String> decommissionExecutors(
       scala.Tuple2<String, org.apache.spark.scheduler.ExecutorDecommissionInfo>[] named, boolean adjust,
       boolean byExecutor); }""",
+    "org/apache/spark/status/api/v1/ExecutorSummary.java": """package org.apache.spark.status.api.v1;
+public class ExecutorSummary { final String id; final int tasks, blocks;
+  public ExecutorSummary(String id, int tasks, int blocks) {
+    this.id = id; this.tasks = tasks; this.blocks = blocks; }
+  public String id() { return id; }
+  public int activeTasks() { return tasks; }
+  public int rddBlocks() { return blocks; } }""",
+    "org/apache/spark/status/AppStatusStore.java": """package org.apache.spark.status;
+public class AppStatusStore {
+  final java.util.List<org.apache.spark.status.api.v1.ExecutorSummary> held;
+  public AppStatusStore(java.util.List<org.apache.spark.status.api.v1.ExecutorSummary> held) {
+    this.held = held; }
+  public scala.collection.Seq<org.apache.spark.status.api.v1.ExecutorSummary> executorList(boolean active) {
+    if (yarnctl.Faults.next("status-store")) throw new NoSuchMethodError("executorList");
+    return new scala.collection.Seq<>(held); } }""",
+    "scala/collection/JavaConverters.java": """package scala.collection;
+public class JavaConverters {
+  public static <T> Buffer<T> asScalaBuffer(java.util.List<T> held) { return new Buffer<>(held); }
+  public static class Buffer<T> { final java.util.List<T> held;
+    Buffer(java.util.List<T> held) { this.held = held; }
+    public Seq<T> toSeq() { return new Seq<>(held); } } }""",
     "org/apache/spark/SparkContext.java": """package org.apache.spark;
 public class SparkContext implements ExecutorAllocationClient {
   public final SparkConf conf = new SparkConf();
   public int active = 4, target = 4;
+  public final java.util.List<String> told = new java.util.ArrayList<>();
+  public org.apache.spark.status.AppStatusStore statusStore() { // 2: cached, 3 and 5: idle, 4: has a task
+    return new org.apache.spark.status.AppStatusStore(java.util.List.of(summary("2", 0, 1),
+        summary("3", 0, 0), summary("4", 1, 0), summary("5", 0, 0))); }
+  static org.apache.spark.status.api.v1.ExecutorSummary summary(String id, int tasks, int blocks) {
+    return new org.apache.spark.status.api.v1.ExecutorSummary(id, tasks, blocks); }
+  public scala.collection.Seq<String> killExecutors(scala.collection.Seq<String> ids, boolean adjust,
+      boolean countFailures, boolean force) {
+    java.util.List<String> gone = new java.util.ArrayList<>();
+    var each = ids.iterator();
+    while (each.hasNext()) { String id = each.next(); if (!id.equals("5")) gone.add(id); } // 5 has got a task
+    told.add("kill " + gone + adjust + countFailures + force);
+    active -= gone.size(); target -= adjust ? gone.size() : 0;
+    return new scala.collection.Seq<>(gone); }
   public SparkConf getConf() { return conf; }
   public String master() { return "yarn"; }
   public String applicationId() { return "application_1_0001"; }
@@ -125,6 +162,7 @@ public class SparkContext implements ExecutorAllocationClient {
       boolean by) {
     java.util.List<String> gone = new java.util.ArrayList<>();
     for (var one : named) gone.add(one.one);
+    told.add("decommission " + gone);
     active -= gone.size(); target -= gone.size();
     return new scala.collection.Seq<>(gone); }
   public boolean requestExecutors(int more) {
@@ -168,6 +206,33 @@ public final class Play {
         }
       }
     }
+    for (String dynamic : new String[] {"false", "true"}) {
+      for (String least : new String[] {"0", "4", "5"}) {
+        System.out.println("idle|" + dynamic + "|" + least + "|" + idle(dynamic, least, "true", 0));
+      }
+    }
+    System.out.println("idle|false|no-service|" + idle("false", "0", "false", 0));
+    System.out.println("idle|false|other-spark|" + idle("false", "0", "true", 1));
+  }
+
+  /** What the driver is told when 2 (cached), 3 (idle), 4 (a task), 5 (a task by now) leave; then back. */
+  static String idle(String dynamic, String least, String service, int faults) throws Exception {
+    var files = org.apache.hadoop.fs.FileSystem.ONE.files;
+    files.clear();
+    Faults.left.clear();
+    Faults.plan("status-store", faults);
+    var context = new org.apache.spark.SparkContext();
+    context.active = context.target = 5;
+    context.conf.held.put("spark.executor.instances", "5");
+    context.conf.held.put("spark.dynamicAllocation.enabled", dynamic);
+    context.conf.held.put("spark.dynamicAllocation.minExecutors", least);
+    context.conf.held.put("spark.shuffle.service.enabled", service);
+    var orders = new Leave.Orders(context, "/yarnctl/requests");
+    files.put("000000001-leave-d1.order", "leave 2 3 4 5".getBytes());
+    look(orders);
+    files.put("000000002-back-d1.order", "back d1".getBytes());
+    look(orders);
+    return context.told + "|" + context.target;
   }
 
   static String answer;

@@ -27,7 +27,18 @@ def test_executors_are_as_before_whichever_call_fails_once_and_three_times(tmp_p
     done = subprocess.run(
         ["java", "-Xshare:auto", "-cp", classes, "yarnctl.Play"], check=True, capture_output=True, text=True
     )
-    found = {tuple(words[:3]): words[3:] for line in done.stdout.splitlines() if (words := line.split())}
+    lines = done.stdout.splitlines()
+    found = {tuple(words[:3]): words[3:] for line in lines if len(words := line.split()) == 6}
     expected = {(d, call, times) for d in ("false", "true") for call in FAULTS for times in ("0", "1", "3")}
     answers = ["1,2", "2,4"]  # the last order that is done with, and the executors: after leave, after back
     assert found == {case: ["4", *answers] for case in expected}
+    others = "decommission [2, 4, 5]"  # what is cached moves, and a task ends first
+    every = "[decommission [2, 3, 4, 5]]"
+    assert [line.split("|", 1)[1] for line in lines if line.startswith("idle")] == [
+        *(f"false|{least}|[kill [3]truefalsefalse, {others}]|5" for least in (0, 4, 5)),
+        f"true|0|[kill [3]falsefalsefalse, {others}]|5",
+        f"true|4|[kill [3]falsefalsefalse, {others}]|5",
+        f"true|5|{every}|5",
+        f"false|no-service|{every}|5",
+        f"false|other-spark|{every}|5",
+    ]

@@ -30,7 +30,7 @@ def shell(facts: Facts) -> CheckResult:
 
 
 def hosts(facts: Facts) -> CheckResult:
-    """If an executor's blocks move to another executor of the same host, its finished map tasks run again."""
+    """Finished map tasks run again if their blocks move to another executor of the same host, by chance."""
     if facts.hosts is None:
         return unknown(facts.unseen("hosts"))
     if facts.hosts > 1:
@@ -40,12 +40,12 @@ def hosts(facts: Facts) -> CheckResult:
 
 
 def shuffle_service(facts: Facts) -> CheckResult:
-    """With an external shuffle service shuffle blocks outlive executors. Only cached blocks must move."""
+    """Drained executors move their shuffle blocks, also with an external shuffle service."""
     require_configuration(facts)
     services = [word.strip() for word in (facts.setting(SERVICES) or "").split(",")]
     if SHUFFLE_SERVICE not in services:
         return ok("not in use: executors move their shuffle blocks")
-    return ok(f"{SHUFFLE_SERVICE} runs: applications that use it move only cached blocks")
+    return ok(f"{SHUFFLE_SERVICE} runs: with the plugin, idle executors leave without moving blocks")
 
 
 def fallback(facts: Facts) -> CheckResult:

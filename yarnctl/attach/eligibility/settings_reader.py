@@ -181,12 +181,14 @@ class Readers:
 class Drainable(NamedTuple):
     """The route of drain orders of an application, and how many executors stay (0: it is suspended whole).
 
-    ``room_in_ms``: the time until they have left, if settings alone decide it (0: they do not).
+    ``room_in_ms``: the time until they have left, if settings alone decide it (0: they do not). ``traits``:
+    what else the framework read from settings and tags.
     """
 
     route: str
     min_executors: int
     room_in_ms: int = 0
+    traits: frozenset[str] = frozenset()
 
 
 class Consent(Protocol):

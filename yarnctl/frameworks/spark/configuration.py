@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from yarnctl.hadoop.wire.tags import routes_in
 
@@ -30,6 +30,9 @@ PLUGINS = "spark.plugins"
 REQUESTS, REQUESTS_OWNER = "spark.yarnctl.requests", "spark.yarnctl.requests.owner"
 """The settings with the plugin's folder of orders and the account that must have written them."""
 DYNAMIC = "spark.dynamicAllocation.enabled"
+SHUFFLE_MANAGER, SHUFFLE_STORAGE = "spark.shuffle.manager", "spark.shuffle.sort.io.plugin.class"
+CELEBORN_FALLBACK = "spark.celeborn.client.spark.shuffle.fallback.policy"
+RELIABLE_VERSION = (3, 5)  # Spark reads whether shuffle storage is reliable since 3.5 (SPARK-42689)
 START = "spark.app.startTime"  # Set by Spark: the instant of a driver's start
 
 REQUIRED: Mapping[str, str] = {
@@ -69,3 +72,41 @@ def route_of(tags: Sequence[str]) -> Route | None:
 def leaves_whole(settings: Mapping[str, str], route: Route) -> bool:
     """Return whether all executors may leave: shuffle blocks go to a folder, and the driver waits."""
     return route == "plugin" and settings.get(FALLBACK, "").strip().endswith("/")
+
+
+class BlockPlaces(NamedTuple):
+    """Where shuffle blocks of an executor that leaves go.
+
+    ``are_remote``: they are on reliable storage already. ``have_fallback``: that storage receives as many as
+    an executor. ``removes_idle``: a shuffle service serves those of an executor that has no task, so that the
+    plugin removes it without moving any.
+    """
+
+    are_remote: bool = False
+    have_fallback: bool = False
+    removes_idle: bool = False
+
+
+LOCAL_BLOCKS = BlockPlaces()
+
+
+def places_in(settings: Mapping[str, str], route: Route, version: str) -> BlockPlaces:
+    """Return where a driver's blocks go, by its settings."""
+    return BlockPlaces(
+        are_remote=_are_remote(settings) and version_of(version) >= RELIABLE_VERSION,
+        have_fallback=bool(settings.get(FALLBACK, "").strip()),
+        removes_idle=route == "plugin" and settings.get(SHUFFLE_SERVICE, "").strip().lower() == "true",
+    )
+
+
+def _are_remote(settings: Mapping[str, str]) -> bool:
+    """Return whether no shuffle block is on an executor: as these two declare it to Spark.
+
+    Celeborn falls back to Spark's own shuffle unless its policy forbids that (``CelebornShuffleDataIO``);
+    Uniffle's manager never does (``RssShuffleDataIo``).
+    """
+    manager = settings.get(SHUFFLE_MANAGER, "").rpartition(".")[2]
+    storage = settings.get(SHUFFLE_STORAGE, "").rpartition(".")[2]
+    if storage == "CelebornShuffleDataIO":
+        return manager == "SparkShuffleManager" and settings.get(CELEBORN_FALLBACK, "").upper() == "NEVER"
+    return (manager, storage) == ("RssShuffleManager", "RssShuffleDataIo")

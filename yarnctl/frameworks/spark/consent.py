@@ -21,14 +21,18 @@ from yarnctl.frameworks.spark.configuration import (
     REQUESTS_OWNER,
     REQUIRED,
     REQUIRED_BY_SIGNAL,
+    BlockPlaces,
     leaves_whole,
     no_signal_options,
+    places_in,
     route_of,
     version_of,
 )
 from yarnctl.frameworks.spark.driver import SparkDriver
 from yarnctl.hadoop.proxied import Absent
-from yarnctl.hadoop.wire.tags import min_executors_of
+from yarnctl.hadoop.wire.tags import charges_bound, min_executors_of
+
+CHARGES_BOUND = "charges_bound"  # The trait of an application that is charged the bound of its loss
 
 
 def judge(
@@ -54,7 +58,16 @@ def judge(
     if route == "plugin" and PLUGIN not in settings.get(PLUGINS, "").split(","):
         return SettingForbidsDrain(PLUGINS, settings.get(PLUGINS, "")[:SHOWN_MAX], PLUGIN)
     keep = min_executors_of(tags)
-    return Drainable(route, 0 if keep == 1 and leaves_whole(settings, route) else keep)
+    places = places_in(settings, route, version)
+    traits = {name for name, holds in places._asdict().items() if holds}
+    traits |= {CHARGES_BOUND} if charges_bound(tags) else set()
+    keep = 0 if keep == 1 and leaves_whole(settings, route) else keep
+    return Drainable(route, keep, traits=frozenset(traits))
+
+
+def places_of(drainable: Drainable) -> BlockPlaces:
+    """Return where shuffle blocks of an application go."""
+    return BlockPlaces(*(name in drainable.traits for name in BlockPlaces._fields))
 
 
 class SparkConsent:

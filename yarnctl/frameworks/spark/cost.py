@@ -2,22 +2,38 @@
 
 * An executor leaves when its last task has ended (it may begin one before the order arrives) and its blocks
   have moved. An executor without a prediction is not a candidate.
-* Lost work is work that tasks do twice. Spark does not inform a running stage of the new place of moved
-  blocks (SPARK-44635). So each order within a reduce stage repeats at most one task for each remaining core,
-  and between stages none. Finished map tasks run again if their blocks move to an executor of the same host.
+* Lost work is work that tasks do twice. ``lost_ms`` is the expected amount, ``bound_ms`` the amount that is
+  not exceeded with the chance ``CHANCE``.
+* In a map stage each finished map of the executor moves to a peer by chance: one thread for each peer takes
+  the next block (``BlockManagerDecommissioner``), also with an external shuffle service. Spark repeats those
+  that stay on the host (``TaskSetManager.executorLost``). A fallback storage is one more peer. A map stage
+  that ends before the executor has left repeats nothing.
+* In a reduce stage Spark does not inform running tasks of the new place of moved blocks (SPARK-44635). So
+  each order repeats at most one task for each remaining core. Between stages none.
+* Shuffle blocks on reliable storage (Celeborn, Uniffle) neither move nor run again.
 * If a job may be suspended whole, the executor that would leave last bears the cost of suspending the job:
   cached partitions are lost and computed again. So the sum is never less than the lost work.
 
-Sources: docs/facts/spark.md, 3, 4 and 6.
+Sources: docs/facts/spark.md, 3, 4, 6 and 9.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
+from yarnctl.frameworks.spark.configuration import LOCAL_BLOCKS, BlockPlaces
 from yarnctl.frameworks.spark.rest import Executor, Stage, StageTask
+
+CHANCE, DEVIATIONS = 0.95, 1.645  # The latter: standard deviations of a normal distribution with this chance
+EXACT_MAX = 100
+MOVERS_MAX = 8  # spark.storage.decommission.shuffleBlocks.maxThreads: peers that receive blocks at once
+REDUCE_SHARE = 0.25
+"""The expected part of the reduce tasks that can be repeated: of 103 in 52 recorded orders three were
+(research/records/spark-soak-2026-11-27-1118 and -28), of six in each of three tries by hand one."""
 
 
 class CostTerms(NamedTuple):
@@ -43,12 +59,16 @@ class StageNow(NamedTuple):
 
 
 class DriverLook(NamedTuple):
-    """A driver's executors, active stages, ``written`` (finished, blocks in use) and finished stages."""
+    """A driver's executors, active stages, ``written`` (finished, blocks in use) and finished stages.
+
+    ``attempts``: all attempts at stages that the driver still knows.
+    """
 
     executors: tuple[Executor, ...]
     active: tuple[StageNow, ...]
     written: tuple[Stage, ...]
     finished: tuple[Stage, ...] = ()
+    attempts: tuple[Stage, ...] = ()
 
 
 class Together(NamedTuple):
@@ -58,14 +78,41 @@ class Together(NamedTuple):
     hosts: Counter[str]
 
 
+AgainKind = Literal["map", "reduce"]
+
+
+class AgainTasks(NamedTuple):
+    """How many tasks of a stage are expected to run again if an executor leaves, before any correction."""
+
+    stage: int
+    kind: AgainKind
+    tasks: float
+    slow_ms: float
+
+
+class AgainRatios(NamedTuple):
+    """By which factor more, or fewer, tasks of an application ran again than expected."""
+
+    maps: float = 1.0
+    reduces: float = 1.0
+
+
+NOT_CORRECTED = AgainRatios()
+
+
 class ExecutorCost(NamedTuple):
-    """The prediction for one executor. ``room_in_ms`` -1: unknown, so it is not a candidate."""
+    """The prediction for one executor. ``room_in_ms`` -1: unknown, so it is not a candidate.
+
+    ``lost_ms`` is expected, ``bound_ms`` holds with the chance ``CHANCE``. ``again``: what was expected.
+    """
 
     room_in_ms: int
     rest_ms: int
     moved_bytes: int
     lost_ms: int
     overhead_ms: int
+    bound_ms: int = 0
+    again: tuple[AgainTasks, ...] = ()
 
 
 def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
@@ -82,19 +129,43 @@ def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
 
 
 def costs(
-    look: DriverLook, terms: CostTerms, now_ms: int, *, may_leave_whole: bool = False
+    look: DriverLook,
+    terms: CostTerms,
+    now_ms: int,
+    *,
+    may_leave_whole: bool = False,
+    places: BlockPlaces = LOCAL_BLOCKS,
+    ratios: AgainRatios = NOT_CORRECTED,
 ) -> dict[str, ExecutorCost]:
     """Return the prediction for each active executor by its id, the earliest to leave first."""
     alive = [each for each in look.executors if each.is_active and not each.is_driver]
     rests = _rests(look.active, now_ms)
     together = Together(sum(max(1, each.cores) for each in alive), Counter(map(_host, alive)))
-    predicted = {each.executor: _cost(each, together, look, rests, terms) for each in alive}
+    stages = tuple(StageEnd(now, _stage_ends_ms(now, now_ms)) for now in look.active)
+    predicted = {
+        each.executor: _cost(each, together, look, stages, rests, terms, places, ratios) for each in alive
+    }
     found = {name: predicted[name] for name in sorted(predicted, key=lambda name: _leaves(name, predicted))}
     if found and may_leave_whole:
         last = next(reversed(found))
-        lost_ms = max(found[last].lost_ms, cache_again_ms(look))
-        found[last] = found[last]._replace(lost_ms=lost_ms)
+        again_ms = cache_again_ms(look)
+        lost_ms, bound_ms = max(found[last].lost_ms, again_ms), max(found[last].bound_ms, again_ms)
+        found[last] = found[last]._replace(lost_ms=lost_ms, bound_ms=bound_ms)
     return found
+
+
+class StageEnd(NamedTuple):
+    """An active stage, and in how many ms its last task ends (-1: unknown, or further tasks wait)."""
+
+    now: StageNow
+    ends_in_ms: int
+
+
+def _stage_ends_ms(now: StageNow, now_ms: int) -> int:
+    if now.stage.waiting > 0:
+        return -1
+    rests = [rest_ms(task.age_ms(now_ms), now.spans_ms) for task in now.running]
+    return -1 if -1 in rests else max(rests, default=-1)
 
 
 def _leaves(name: str, predicted: Mapping[str, ExecutorCost]) -> tuple[int, str]:
@@ -119,23 +190,40 @@ def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
 
 
 def _cost(
-    executor: Executor, together: Together, look: DriverLook, rests: Mapping[str, int], terms: CostTerms
+    executor: Executor,
+    together: Together,
+    look: DriverLook,
+    stages: Sequence[StageEnd],
+    rests: Mapping[str, int],
+    terms: CostTerms,
+    places: BlockPlaces,
+    ratios: AgainRatios,
 ) -> ExecutorCost:
+    rest_ms = rests.get(executor.executor, 0)
+    last_ms = _last_end_ms(rest_ms, look.active, terms.order_ms)
+    works = executor.executor in rests or any(now.stage.waiting > 0 for now in look.active)
+    if places.removes_idle and not works and executor.cached_partitions <= 0:
+        return ExecutorCost(last_ms + terms.leave_ms, 0, 0, 0, 0)
     moved = executor.cached_bytes + sum(
         stage.by_executor[executor.executor].shuffle_write
         for stage in (*look.written, *(now.stage for now in look.active))
-        if executor.executor in stage.by_executor
+        if executor.executor in stage.by_executor and not places.are_remote
     )
-    move_ms = moved // max(1, terms.move_bytes_per_ms)
-    rest_ms = rests.get(executor.executor, 0)
-    last_ms = _last_end_ms(rest_ms, look.active, terms.order_ms)
-    leaves_ms = move_ms + terms.leave_ms
+    leaves_ms = moved // max(1, terms.move_bytes_per_ms) + terms.leave_ms
+    room_in_ms = -1 if last_ms < 0 else last_ms + leaves_ms
+    losses = () if places.are_remote else tuple(_losses(executor, together, look, stages, room_in_ms, places))
+    expected_ms = bound_ms = 0.0
+    for loss in losses:
+        lost_ms, most_ms = loss.spent_ms(ratios)
+        expected_ms, bound_ms = expected_ms + lost_ms, bound_ms + most_ms
     return ExecutorCost(
-        room_in_ms=-1 if last_ms < 0 else last_ms + leaves_ms,
+        room_in_ms=room_in_ms,
         rest_ms=rest_ms,
         moved_bytes=moved,
-        lost_ms=_lost_ms(executor, together, look),
+        lost_ms=int(expected_ms),
         overhead_ms=leaves_ms + terms.return_ms,
+        bound_ms=int(max(expected_ms, bound_ms)),
+        again=tuple(loss.again() for loss in losses if loss.tasks),
     )
 
 
@@ -149,19 +237,96 @@ def _last_end_ms(left_ms: int, active: Sequence[StageNow], order_ms: int) -> int
     return max(order_ms, left_ms + int(max((now.spans_ms[0] for now in begun), default=0)))
 
 
-def _lost_ms(executor: Executor, together: Together, look: DriverLook) -> int:
-    """Return the most work in ms that is done twice if this executor leaves now."""
-    lost = 0.0
+class StageLoss(NamedTuple):
+    """The tasks of a stage that may run again, and the chance of each; ``task_ms``: its median task.
+
+    ``peers``: executors (or a storage) that may receive a block, of which ``near`` are on the same host. A
+    stage that ends too soon has ``ends_first``: nothing is expected then.
+    """
+
+    now: StageNow
+    kind: AgainKind
+    tasks: int
+    near: int = 0
+    peers: int = 0
+    ends_first: bool = False
+
+    @property
+    def chance(self) -> float:
+        """The chance of each task."""
+        return REDUCE_SHARE if self.kind == "reduce" else self.near / self.peers
+
+    @property
+    def expected(self) -> float:
+        """The expected number of tasks."""
+        return 0.0 if self.ends_first else self.tasks * self.chance
+
+    def again(self) -> AgainTasks:
+        """Return what is expected, to compare with what will have happened."""
+        return AgainTasks(self.now.stage.stage, self.kind, self.expected, self._span_ms(-1))
+
+    def spent_ms(self, ratios: AgainRatios) -> tuple[float, float]:
+        """Return the work that is expected to run twice, and its bound, ms."""
+        ratio = ratios.reduces if self.kind == "reduce" else ratios.maps
+        expected = min(float(self.tasks), self.expected * ratio)
+        most = self.tasks
+        if self.kind == "map":
+            most = most_near(self.tasks, self.near, self.peers, ratio)
+        task_ms = self._span_ms(0)
+        return expected * task_ms, most * task_ms
+
+    def _span_ms(self, place: int) -> float:
+        return self.now.spans_ms[place] if self.now.spans_ms else 0.0
+
+
+def _losses(
+    executor: Executor,
+    together: Together,
+    look: DriverLook,
+    stages: Sequence[StageEnd],
+    room_in_ms: int,
+    places: BlockPlaces,
+) -> Iterator[StageLoss]:
     cores = together.cores - max(1, executor.cores)
-    neighbours = together.hosts[_host(executor)] > 1
-    for now in look.active:
-        middle_ms = now.spans_ms[0] if now.spans_ms else 0.0
+    near = together.hosts[_host(executor)] - 1
+    peers = sum(together.hosts.values()) - 1 + places.have_fallback
+    for now, ends_in_ms in stages:
+        ends_first = 0 <= ends_in_ms <= room_in_ms
         if look.written and (now.stage.shuffle_read > 0 or not now.stage.complete):
-            lost += cores * middle_ms
+            yield StageLoss(now, "reduce", cores)
         mine = now.stage.by_executor.get(executor.executor)
-        if mine is not None and mine.shuffle_write > 0 and neighbours:
-            lost += mine.succeeded * middle_ms
-    return int(lost)
+        if near > 0 and now.stage.shuffle_write > 0:
+            running = sum(task.executor == executor.executor for task in now.running)
+            tasks = running + (mine.succeeded if mine is not None else 0)
+            yield StageLoss(now, "map", tasks, near, peers, ends_first)
+
+
+@lru_cache(maxsize=4096)
+def most_near(blocks: int, near: int, peers: int, ratio: float = 1.0) -> int:
+    """Return how many of an executor's blocks stay on its host at most, with the chance ``CHANCE``.
+
+    Of more than ``MOVERS_MAX`` peers only so many, drawn by chance, receive blocks, each as likely.
+    ``ratio``: how much more likely near ones are. With more than ``EXACT_MAX`` blocks it is normal.
+    """
+    movers = min(peers, MOVERS_MAX)
+    shares = [
+        (math.comb(near, drawn) * math.comb(peers - near, movers - drawn) / math.comb(peers, movers),
+         min(1.0, ratio * drawn / movers))
+        for drawn in range(min(near, movers) + 1)
+    ]  # fmt: skip
+    if blocks > EXACT_MAX:
+        mean = sum(weight * share for weight, share in shares)
+        square = sum(weight * share * (share + (1 - share) / blocks) for weight, share in shares)
+        return min(blocks, math.ceil(blocks * (mean + DEVIATIONS * math.sqrt(max(0.0, square - mean**2)))))
+    held = 0.0
+    for count in range(blocks):
+        ways = math.comb(blocks, count)
+        held += sum(
+            weight * ways * share**count * (1 - share) ** (blocks - count) for weight, share in shares
+        )
+        if held >= CHANCE:
+            return count
+    return blocks
 
 
 def _host(executor: Executor) -> str:

@@ -18,6 +18,8 @@ from yarnctl.attach.observing.victims import ObservedVictim, Victim
 from yarnctl.attach.orders.connected import Removal, RemoveReason, TrackedOrder
 from yarnctl.deciding.model import TaskView
 from yarnctl.frameworks.framework import Parts, observed
+from yarnctl.frameworks.spark.again import TasksAgain
+from yarnctl.frameworks.spark.consent import CHARGES_BOUND, places_of
 from yarnctl.frameworks.spark.cost import CostTerms, DriverLook, ExecutorCost, StageNow, costs
 from yarnctl.frameworks.spark.driver import SparkDriver
 from yarnctl.frameworks.spark.rest import ActiveJob, Executor, PluginAnswer, Stage, left_well
@@ -50,6 +52,7 @@ class ExecutorObserver:
         self._parts, self._reader, self._driver = parts, reader, driver
         self._guard, self._clock = parts.connection.guard, parts.connection.clock
         self._written: dict[str, dict[tuple[int, int], Stage]] = {}
+        self._again: dict[str, TasksAgain] = {}
         settings = parts.connection.settings
         self._terms = CostTerms(
             settings.spark_move_bytes_per_ms,
@@ -65,7 +68,7 @@ class ExecutorObserver:
             self._parts,
             self._reader.allowed,
             victims,
-            lambda name: self._look(self._driver(name), written[name]),
+            lambda name: look_at(self._driver(name), written[name]),
             self._seen,
         )
 
@@ -128,49 +131,8 @@ class ExecutorObserver:
                 found[one.order] = Removal(row.remove_reason, left_well(row.remove_reason))
         return found
 
-    def _look(self, driver: SparkDriver, known: Mapping[tuple[int, int], Stage]) -> DriverLook | Absent:
-        """Read a prediction's input: three answers, and three per stage not ``known`` as finished."""
-        executors, jobs, stages = driver.executors(), driver.jobs(), driver.stages()
-        if isinstance(executors, Absent):
-            return executors
-        if isinstance(jobs, Absent):
-            return jobs
-        if isinstance(stages, Absent):
-            return stages
-        active = [each for each in stages if each.status == "ACTIVE"]
-        if len(active) > ACTIVE_MAX:
-            return Absent(f"{len(active)} stages are active, at most {ACTIVE_MAX} are supported")
-        if sum(each.is_active for each in executors) > ROWS_MAX:
-            return Absent(f"more than {ROWS_MAX} executors are active")
-        shown = [self._stage_now(driver, each) for each in active]
-        wanted = _written(jobs, stages)
-        written = [known[which] if which in known else driver.stage(*which) for which in wanted]
-        for part in (*shown, *written):
-            if isinstance(part, Absent):
-                return part
-        return DriverLook(
-            executors,
-            tuple(each for each in shown if isinstance(each, StageNow)),
-            tuple(each for each in written if isinstance(each, Stage)),
-            tuple(each for each in stages if each.status == "COMPLETE"),
-        )
-
-    @staticmethod
-    def _stage_now(driver: SparkDriver, stage: Stage) -> StageNow | Absent:
-        detail = driver.stage(stage.stage, stage.attempt)
-        running = driver.running_tasks(stage.stage, stage.attempt)
-        if isinstance(detail, Absent):
-            return detail
-        if isinstance(running, Absent):
-            return running
-        if len(running) > ROWS_MAX:
-            return Absent(f"more than {ROWS_MAX} tasks are running")
-        spans_ms = driver.task_spans_ms(stage.stage, stage.attempt) if detail.complete else ()
-        return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
-
     def _victim(self, application: str, held: Held, look: DriverLook) -> Victim:
-        whole = self._reader.allowed[application].min_executors == 0
-        predicted = costs(look, self._terms, self._clock(), may_leave_whole=whole)
+        predicted = self._predicted(application, look, self._clock())
         shown = {
             each.executor: each
             for each in look.executors
@@ -182,11 +144,29 @@ class ExecutorObserver:
         }
         staying = self._staying(application, shown, predicted)
         now_ms = self._clock()
+        by_bound = CHARGES_BOUND in self._reader.allowed[application].traits
+        charged = {name: each.bound_ms if by_bound else each.lost_ms for name, each in predicted.items()}
         tasks = [
-            _view(application, each, held, predicted[name], now_ms, may_leave=name not in staying)
+            _view(application, each, held, predicted[name], now_ms - charged[name], name not in staying)
             for name, each in shown.items()
         ]
         return Victim(tuple(sorted(tasks)), sizes_of(held.containers.values()))
+
+    def _predicted(self, application: str, look: DriverLook, now_ms: int) -> dict[str, ExecutorCost]:
+        self._again = {name: each for name, each in self._again.items() if name in self._reader.allowed}
+        again = self._again.setdefault(application, TasksAgain())
+        allowed = self._reader.allowed[application]
+        found = costs(
+            look,
+            self._terms,
+            now_ms,
+            may_leave_whole=allowed.min_executors == 0,
+            places=places_of(allowed),
+            ratios=again.ratios(look, now_ms),
+        )
+        if not self._parts.are_leaving(application):
+            again.expect(look, found)
+        return found
 
     def _staying(
         self, application: str, shown: Iterable[str], predicted: Mapping[str, ExecutorCost]
@@ -201,6 +181,48 @@ class ExecutorObserver:
         return {*unknown, *known[len(known) - min(keep, len(known)) :]}
 
 
+def look_at(driver: SparkDriver, known: Mapping[tuple[int, int], Stage]) -> DriverLook | Absent:
+    """Read a prediction's input: three answers, and three per stage not ``known`` as finished."""
+    executors, jobs, stages = driver.executors(), driver.jobs(), driver.stages()
+    if isinstance(executors, Absent):
+        return executors
+    if isinstance(jobs, Absent):
+        return jobs
+    if isinstance(stages, Absent):
+        return stages
+    active = [each for each in stages if each.status == "ACTIVE"]
+    if len(active) > ACTIVE_MAX:
+        return Absent(f"{len(active)} stages are active, at most {ACTIVE_MAX} are supported")
+    if sum(each.is_active for each in executors) > ROWS_MAX:
+        return Absent(f"more than {ROWS_MAX} executors are active")
+    shown = [_stage_now(driver, each) for each in active]
+    wanted = _written(jobs, stages)
+    written = [known[which] if which in known else driver.stage(*which) for which in wanted]
+    for part in (*shown, *written):
+        if isinstance(part, Absent):
+            return part
+    return DriverLook(
+        executors,
+        tuple(each for each in shown if isinstance(each, StageNow)),
+        tuple(each for each in written if isinstance(each, Stage)),
+        tuple(each for each in stages if each.status == "COMPLETE"),
+        stages,
+    )
+
+
+def _stage_now(driver: SparkDriver, stage: Stage) -> StageNow | Absent:
+    detail = driver.stage(stage.stage, stage.attempt)
+    running = driver.running_tasks(stage.stage, stage.attempt)
+    if isinstance(detail, Absent):
+        return detail
+    if isinstance(running, Absent):
+        return running
+    if len(running) > ROWS_MAX:
+        return Absent(f"more than {ROWS_MAX} tasks are running")
+    spans_ms = driver.task_spans_ms(stage.stage, stage.attempt) if detail.complete else ()
+    return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
+
+
 def _written(jobs: Sequence[ActiveJob], stages: Sequence[Stage]) -> list[tuple[int, int]]:
     wanted = {stage for job in jobs for stage in job.stages}
     found = [
@@ -212,7 +234,7 @@ def _written(jobs: Sequence[ActiveJob], stages: Sequence[Stage]) -> list[tuple[i
 
 
 def _view(
-    application: str, executor: Executor, held: Held, cost: ExecutorCost, now_ms: int, *, may_leave: bool
+    application: str, executor: Executor, held: Held, cost: ExecutorCost, since_ms: int, may_leave: bool
 ) -> TaskView:
     container = held.containers[executor.container]
     return TaskView(
@@ -223,7 +245,7 @@ def _view(
         kind="executor",
         remaining_ms=cost.room_in_ms,
         resume_cost_ms=cost.overhead_ms,
-        since_ms=now_ms - cost.lost_ms,
+        since_ms=since_ms,
         generation=0,
         checkpointable=may_leave,
         resumed=False,

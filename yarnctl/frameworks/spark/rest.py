@@ -22,12 +22,13 @@ KIND = "SPARK"  # YARN's application type
 PLUGIN = ".plugin.yarnctl.Leave."  # in the names of the gauges of the plugin in a driver
 INSTANT_LENGTH = len("2023-11-14T22:29:59.000GMT")
 _CONTAINER = re.compile(r"container_(?:e[0-9]+_)?[0-9]+_[0-9]+_[0-9]+_[0-9]+")
+_REMOVED = "Executor killed by driver."  # ExecutorKilled: the driver's own removal of an idle executor
 _ILL = re.compile(r"bad node|exit (?:status|code):? *[1-9]|killed|lost|fail|timed out", re.IGNORECASE)
 
 
 def left_well(removal: str) -> bool:
     """Return whether an executor left after a drain, by its driver's ``removeReason``."""
-    return _ILL.search(removal) is None
+    return removal == _REMOVED or _ILL.search(removal) is None
 
 
 def instant_ms(text: str) -> int:
@@ -138,6 +139,7 @@ class Stage(msgspec.Struct, frozen=True):
     tasks: Count = field(name="numTasks", default=0)
     active: SignedCount = field(name="numActiveTasks", default=0)
     complete: Count = field(name="numCompleteTasks", default=0)
+    indices: Count = field(name="numCompletedIndices", default=0)
     run_ms: Total = field(name="executorRunTime", default=0)
     shuffle_read: Total = field(name="shuffleReadBytes", default=0)
     shuffle_write: Total = field(name="shuffleWriteBytes", default=0)
@@ -146,7 +148,7 @@ class Stage(msgspec.Struct, frozen=True):
     @property
     def waiting(self) -> int:
         """The number of its tasks that have not started."""
-        return self.tasks - self.complete - max(0, self.active)
+        return self.tasks - (self.indices or self.complete) - max(0, self.active)
 
 
 class StageTask(msgspec.Struct, frozen=True):

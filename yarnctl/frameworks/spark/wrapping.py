@@ -13,7 +13,7 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import typed_for
@@ -51,6 +51,7 @@ class Leaving(NamedTuple):
 
     ``requests`` is the daemon's folder in HDFS and ``owner`` its account: the plugin reads orders there.
     ``uses_pipe``: the application calls ``rdd.pipe``, whose programs would receive the signal, too.
+    ``charge``: what the loss budget is charged for a drain.
     """
 
     route: Route = "signal"
@@ -60,6 +61,7 @@ class Leaving(NamedTuple):
     uses_pipe: bool = False
     requests: str = "/yarnctl/requests"
     owner: str = "yarnctl"
+    charge: Literal["expected", "bound"] = "expected"
 
 
 def settings_for(leaving: Leaving) -> dict[str, str]:
@@ -95,7 +97,8 @@ def wrap(
         more[PLUGINS] = _listed(own[PLUGINS], PLUGIN)
     tags = own.get(TAGS, "")
     where = f"{TAGS}={tags[:60]}"
-    more[TAGS] = with_drain_tags(unwrapped_tags(tags, TAGS), leaving.route, leaving.min_executors, where)
+    kept = unwrapped_tags(tags, TAGS)
+    more[TAGS] = with_drain_tags(kept, leaving.route, leaving.min_executors, where, leaving.charge)
     # yarnctl's file goes into the user's option if it is given, else into the setting.
     option, name = ("--files", FILES) if leaving.route == "signal" else ("--jars", JARS)
     shipped = words.value_of(option)
@@ -113,7 +116,8 @@ def default_lines(leaving: Leaving, may_lose_tag: str = "") -> list[str]:
     ``may_lose_tag`` allows each of them to lose a part of its container time; "": none.
     """
     refuse_options(leaving)
-    tags = [*([may_lose_tag] if may_lose_tag else []), *drain_tags(leaving.route, leaving.min_executors)]
+    ours = drain_tags(leaving.route, leaving.min_executors, leaving.charge)
+    tags = [*([may_lose_tag] if may_lose_tag else []), *ours]
     found = {**settings_for(leaving), TAGS: ",".join(tags)}
     found[FILES if leaving.route == "signal" else JARS] = _file_of(leaving)
     width = max(map(len, found))
@@ -132,7 +136,8 @@ def notes_of(own: Mapping[str, str], leaving: Leaving, version: str, application
         notes.append("unknown version of Spark; decommissioning requires 3.2 or newer")
     if own.get(SHUFFLE_SERVICE, "").lower() == "true":
         notes.append(
-            "with the external shuffle service shuffle blocks stay on their nodes; only cached blocks move"
+            "shuffle blocks of a drained executor move also with the external shuffle service"
+            + ("; the plugin removes idle executors without that" if leaving.route == "plugin" else "")
         )
     if leaving.route == "signal":
         notes.append(

@@ -72,6 +72,14 @@ def _part(text: str) -> float:
 DRAIN_TAG = "yarnctl-drain:"  # The prefix before the route: the submitter allows draining
 MIN_EXECUTORS_TAG = "yarnctl-min-executors:"  # The prefix before the number of executors that stay
 
+CHARGE_TAG = "yarnctl-charge:"  # The prefix before ``bound``: drains are charged the bound of their loss
+
+
+def charges_bound(tags: Sequence[str]) -> bool:
+    """Return whether drains are charged the bound of their loss; any other word than ``expected`` counts."""
+    told = [tag[len(CHARGE_TAG) :].lower() for tag in tags if tag.lower().startswith(CHARGE_TAG)]
+    return any(each != "expected" for each in told)
+
 
 def routes_in(tags: Sequence[str]) -> set[str]:
     """Return the routes that tags allow."""
@@ -84,12 +92,13 @@ def min_executors_of(tags: Sequence[str]) -> int:
     return max((int(each) if re.fullmatch("[0-9]{1,6}", each) else 1_000_000 for each in told), default=1)
 
 
-def drain_tags(route: str, min_executors: int) -> list[str]:
-    """Return the tags that tell the daemon the route and the minimum of executors."""
+def drain_tags(route: str, min_executors: int, charge: str = "expected") -> list[str]:
+    """Return the tags that tell the daemon the route, the minimum of executors and the charge of a drain."""
     more = [f"{MIN_EXECUTORS_TAG}{min_executors}"] if min_executors > 1 else []
+    more += [f"{CHARGE_TAG}{charge}"] if charge != "expected" else []
     return [f"{DRAIN_TAG}{route}", *more]
 
 
 def without_ours(tags: Sequence[str]) -> list[str]:
     """Return the other tags."""
-    return [tag for tag in tags if not tag.lower().startswith((DRAIN_TAG, MIN_EXECUTORS_TAG))]
+    return [tag for tag in tags if not tag.lower().startswith((DRAIN_TAG, MIN_EXECUTORS_TAG, CHARGE_TAG))]

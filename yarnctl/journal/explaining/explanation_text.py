@@ -250,7 +250,7 @@ def _done(story: OrderStory) -> str:
         return f"drained; the application repeats {span(story.lost_work_ms)} of work"
     if story.verb == "left":
         return (
-            f"drained with its blocks; predicted: at most {span(story.lost_work_ms or 0)} of work is repeated"
+            f"drained with its blocks; predicted: about {span(story.lost_work_ms or 0)} of work is repeated"
         )
     if story.verb in ("killed", "ended"):
         return f"{'killed' if story.verb == 'killed' else 'ended, not by yarnctl'}, {_lost(story)}"

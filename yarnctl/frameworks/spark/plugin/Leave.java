@@ -7,10 +7,14 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
@@ -22,8 +26,10 @@ import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 import org.apache.spark.scheduler.ExecutorDecommissionInfo;
+import org.apache.spark.status.api.v1.ExecutorSummary;
 import scala.Option;
 import scala.Tuple2;
+import scala.collection.JavaConverters;
 
 /**
  * A driver's plugin: executors leave, and come back, as numbered orders in HDFS say.
@@ -43,6 +49,8 @@ public final class Leave implements SparkPlugin {
   static final String EVERY = "spark.yarnctl.every";
   static final String START = "spark.app.startTime";
   static final String INSTANCES = "spark.executor.instances";
+  static final String DYNAMIC = "spark.dynamicAllocation.enabled";
+  static final String DYNAMIC_MIN = "spark.dynamicAllocation.minExecutors";
   static final int INSTANCES_OF_SPARK = 2;
   static final int BYTES_MAX = 65536;
   static final int NUMBER_DIGITS = 9;
@@ -239,7 +247,7 @@ public final class Leave implements SparkPlugin {
      * was submitted, for not all may be there yet. Else Spark's manager keeps the count.
      */
     private boolean ask(int more) {
-      if (context.getConf().getBoolean("spark.dynamicAllocation.enabled", false)) {
+      if (isDynamic()) {
         return more == 0 || context.requestExecutors(more);
       }
       wanted += more;
@@ -247,6 +255,10 @@ public final class Leave implements SparkPlugin {
           context.requestTotalExecutors(wanted, 0, scala.collection.immutable.Map$.MODULE$.<String, Object>empty());
       wanted -= taken ? 0 : more;
       return taken;
+    }
+
+    private boolean isDynamic() {
+      return context.getConf().getBoolean(DYNAMIC, false);
     }
 
     /** The executors that work and were not asked to leave. */
@@ -260,16 +272,52 @@ public final class Leave implements SparkPlugin {
       return found;
     }
 
+    /**
+     * Removes those that have no task and no cached block, where a shuffle service serves what they wrote, and notes
+     * them in ``removed``. Spark skips one that has got a task meanwhile. With dynamic allocation as many stay as its minimum:
+     * Spark would ask for more at once; and its target is its own, so that it is not adjusted.
+     */
+    private void removeIdle(List<String> executors, Set<String> removed) {
+      if (!context.getConf().getBoolean("spark.shuffle.service.enabled", false)) {
+        return;
+      }
+      int most = isDynamic() ? working() - context.getConf().getInt(DYNAMIC_MIN, 0) : executors.size();
+      List<String> idle = new ArrayList<>();
+      scala.collection.Iterator<ExecutorSummary> each = context.statusStore().executorList(true).iterator();
+      while (each.hasNext() && idle.size() < most) {
+        ExecutorSummary one = each.next();
+        if (executors.contains(one.id()) && one.activeTasks() == 0 && one.rddBlocks() == 0) {
+          idle.add(one.id());
+        }
+      }
+      if (!idle.isEmpty()) {
+        ExecutorAllocationClient client = (ExecutorAllocationClient) context.schedulerBackend();
+        scala.collection.Iterator<String> names =
+            client.killExecutors(JavaConverters.asScalaBuffer(idle).toSeq(), !isDynamic(), false, false).iterator();
+        while (names.hasNext()) {
+          removed.add(names.next());
+        }
+      }
+    }
+
     @SuppressWarnings("unchecked")
     private void leave(String decision, String[] executors) {
-      Tuple2<String, ExecutorDecommissionInfo>[] named = new Tuple2[executors.length];
-      for (int place = 0; place < executors.length; place++) {
+      Set<String> removed = new HashSet<>();
+      try {
+        removeIdle(Arrays.asList(executors), removed);
+      } catch (RuntimeException | LinkageError another) {
+        // Another Spark has other methods: executors leave with their blocks then, idle or not.
+      }
+      String[] others = Arrays.stream(executors).filter(id -> !removed.contains(id)).toArray(String[]::new);
+      Tuple2<String, ExecutorDecommissionInfo>[] named = new Tuple2[others.length];
+      for (int place = 0; place < others.length; place++) {
         ExecutorDecommissionInfo why = new ExecutorDecommissionInfo("yarnctl", Option.empty());
-        named[place] = new Tuple2<>(executors[place], why);
+        named[place] = new Tuple2<>(others[place], why);
       }
       ExecutorAllocationClient client = (ExecutorAllocationClient) context.schedulerBackend();
       wanted = Math.max(wanted, working());
-      int left = client.decommissionExecutors(named, true, false).size();
+      int left = isDynamic() ? 0 : removed.size(); // its manager asks again by itself when tasks come
+      left += named.length == 0 ? 0 : client.decommissionExecutors(named, true, false).size();
       gone.merge(decision, left, Integer::sum);
       wanted -= left;
       ask(0);
