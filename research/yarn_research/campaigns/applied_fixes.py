@@ -180,6 +180,18 @@ def apply(rig: ConfiguredRig, site: Site, keys: dict[str, str], told: Mapping[st
     return rig.client(way)
 
 
+def rejection(rig: ConfiguredRig, store: str) -> list[str]:
+    """Begin a ResourceManager; return why it does not start, which a busy machine alone does not cause twice."""
+    try:
+        rig.start({"yarn.scheduler.configuration.store.class": store})
+    except RigFailed:
+        try:
+            rig.start({"yarn.scheduler.configuration.store.class": store})
+        except RigFailed as failed:
+            return causes(str(failed)) or [str(failed)[:300]]
+    return []
+
+
 def causes(failure: str) -> list[str]:
     """Return the last causes that a stack of Java names."""
     return [line[:300] for line in failure.splitlines() if line.startswith("Caused by:")][-3:]
@@ -199,10 +211,8 @@ def play(rig: ConfiguredRig, seed: int) -> dict[str, Any]:
     if any(names and keys.get(f"{path}.capacity") in ZEROS for path, names in site.below.items()):
         return {**found, "result": "zero"}
     rig.write_queues(keys)
-    try:
-        rig.start({"yarn.scheduler.configuration.store.class": store})
-    except RigFailed as failed:
-        return {**found, "result": "rejected", "why": causes(str(failed))}
+    if why := rejection(rig, store):
+        return {**found, "result": "rejected", "why": why}
     rounds: list[dict[str, Any]] = []
     told = check(rig, production, research)
     if not (told["apply"] and told["found"]):
