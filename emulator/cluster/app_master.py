@@ -99,8 +99,12 @@ class AppMaster:
         self.beat(now_ms)
 
     def _ask(self, priority: int, count: int) -> None:
-        size = self.job.map_size if priority in (MAP_PRIORITY, FAILED_MAP) else self.job.reduce_size
+        is_map = priority in (MAP_PRIORITY, FAILED_MAP)
+        size = self.job.map_size if is_map else self.job.reduce_size
         ask = Ask(priority, size.memory_mib, size.vcores, off_switch=priority == REDUCE_PRIORITY)
+        label = self.job.map_label if is_map else self.job.reduce_label
+        if isinstance(label, str):
+            ask.label = label
         self.unsent.append((ask, count))
         self.wake()
 

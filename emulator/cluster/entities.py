@@ -111,7 +111,8 @@ class Ask:
 
     ``off_switch`` is False for asks that name racks (maps, resuming reduces). ``missed``: how often a shared
     partition has refused it since its last container. ``others``: what it wants of the scheduler's other
-    resource types, as a vector without memory and vcores; so for nodes and containers.
+    resource types, as a vector without memory and vcores; so for nodes and containers. ``label``: of the
+    nodes that it wants ("": nodes without one; None: the application's, until the scheduler has it).
     """
 
     priority: int
@@ -121,6 +122,7 @@ class Ask:
     count: int = 0
     missed: int = 0
     others: Resources = NOTHING
+    label: str | None = None
 
     @property
     def size(self) -> Resources:
@@ -188,8 +190,8 @@ class LeafQueue:
 class Application:
     """The ResourceManager's record of one application; the AM's side is ``master``.
 
-    ``label``: the node label of all its requests ("": nodes without one). ``ranked_mib``: the memory by which
-    a fair leaf of a tree orders it.
+    ``label``: the node label of requests that name none ("": nodes without one). ``ranked_mib``: the memory
+    by which a fair leaf of a tree orders it.
     """
 
     number: int
@@ -224,6 +226,10 @@ class Application:
         """Set the priority (higher is served first) and with it the place in the queue."""
         self.priority = priority
         self.order = (-priority, self.number)
+
+    def first_ask(self, label: str) -> Ask | None:
+        """Return what it requests first of the nodes with a label ("": without one)."""
+        return next((ask for ask in self.asks if ask.label == label), None)
 
 
 class NodeReservation(NamedTuple):

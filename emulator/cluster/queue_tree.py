@@ -66,6 +66,7 @@ class TreeScheduler(CapacityScheduler):
         self.nodes: dict[str, TreeQueue] = {}
         self.trees = {"": self.nodes}
         self.kept: dict[Application, list[Node]] = {}
+        self._wanted: dict[Application, frozenset[str | None]] = {}
         self.in_vain: dict[tuple[Application, int], int] = {}
         self.largest = Resources(0, 0)
         for config in parents:
@@ -159,18 +160,38 @@ class TreeScheduler(CapacityScheduler):
 
     def _enlist(self, app: Application) -> None:
         super()._enlist(app)
-        for node in self.trees[app.label][app.queue.name].chain[:-1]:
+        self._note_labels(app)
+
+    def _delist(self, app: Application) -> None:
+        super()._delist(app)
+        self._want(app, frozenset())
+
+    def _note_labels(self, app: Application) -> None:
+        self._want(app, frozenset(ask.label for ask in app.asks))
+
+    def _want(self, app: Application, labels: frozenset[str | None]) -> None:
+        """Note the labels of which an application requests nodes, in its queue and in all above."""
+        before = self._wanted.pop(app, frozenset())
+        if labels:
+            self._wanted[app] = labels
+        for label in labels - before:
+            self._begin_demand(self.trees[label or ""][app.queue.name])
+        for label in before - labels:
+            if not any(label in self._wanted.get(each, ()) for each in app.queue.demand):
+                self._end_demand(self.trees[label or ""][app.queue.name])
+
+    @staticmethod
+    def _begin_demand(leaf: TreeQueue) -> None:
+        for node in leaf.chain[:-1]:
             above = node.above
             assert above is not None
             if node in above.demanding:
                 return
             above.demanding.append(node)
 
-    def _delist(self, app: Application) -> None:
-        super()._delist(app)
-        if any(each.label == app.label for each in app.queue.demand):
-            return
-        for node in self.trees[app.label][app.queue.name].chain[:-1]:
+    @staticmethod
+    def _end_demand(leaf: TreeQueue) -> None:
+        for node in leaf.chain[:-1]:
             above = node.above
             assert above is not None
             above.demanding.remove(node)
@@ -180,6 +201,8 @@ class TreeScheduler(CapacityScheduler):
     def ask(self, app: Application, new_ask: Ask, count: int) -> None:
         """Ask for ``count`` more (or fewer) containers; what is withdrawn is not reserved for any more."""
         super().ask(app, new_ask, count)
+        if app.activated and app.asks:
+            self._note_labels(app)
         self._drop_withdrawn(app)
 
     def clear_asks(self, app: Application) -> None:
@@ -266,12 +289,14 @@ class TreeScheduler(CapacityScheduler):
         total, root = self.totals[node.label], queue.chain[-1]
         line = self.nodes[queue.name]
         for app in sorted(queue.leaf.demand, key=line.serving_key):
-            ask = app.asks[0]
+            ask = app.first_ask("")
+            if ask is None or not ask.priority:
+                continue
             size = Resources(ask.memory_mib, ask.vcores)
             fitting = fits(ask.size, node.free) and fits(
                 plus(size, Resources(root.used_mib, root.used_vcores)), total
             )
-            if app.label or not ask.priority or not fitting:
+            if not fitting:
                 continue
             if ask.missed < self.node_count:  # first the nodes without a label have their turn
                 ask.missed += 1
@@ -283,34 +308,36 @@ class TreeScheduler(CapacityScheduler):
             return app, ask
         return None
 
-    def within_headroom(self, app: Application) -> bool:
-        """Return whether an application's first request is within the headroom."""
-        ask = app.asks[0]
-        own = self.kept_for(app)
-        queue = self.trees[app.label][app.queue.name]
+    def within_headroom(self, app: Application, ask: Ask) -> bool:
+        """Return whether an application's request is within the headroom of its nodes."""
+        label = ask.label or ""
+        own = self.kept_for(app, label)
+        queue = self.trees[label][app.queue.name]
         others = NOTHING if ask.others is NOTHING else minus(ask.others, own)
         return queue.has_room(ask.memory_mib - own[0], ask.vcores - own[1], others)
 
-    def kept_for(self, app: Application) -> Resources:
-        """Return what is reserved for an application."""
+    def kept_for(self, app: Application, label: str | None = None) -> Resources:
+        """Return what is reserved for an application, of all nodes or those with a label ("": none)."""
         memory_mib = vcores = 0
         others = NOTHING
         for node in self.kept.get(app, ()):
             reservation = node.reserved
             assert isinstance(reservation, NodeReservation)
+            if label is not None and node.label != label:
+                continue
             memory_mib += reservation.ask.memory_mib
             vcores += reservation.ask.vcores
             others = plus(others, reservation.ask.others)
         return Resources(memory_mib, vcores, *others[2:])
 
-    def _over_user_limit(self, app: Application) -> bool:
+    def _over_user_limit(self, app: Application, label: str = "") -> bool:
         """Return whether a user is over its limit; the application's own reservation does not count."""
-        queue = self.trees[app.label][app.queue.name]
+        queue = self.trees[label][app.queue.name]
         limit = queue.user_limit()
         if limit is None:
             return False
         held, total = queue.held_by(app.user), queue.chain[-1].maximum
-        own_resources = NOTHING if app.label else Resources(*self.kept_for(app)[:2])
+        own_resources = NOTHING if label else Resources(*self.kept_for(app, "")[:2])
         return shares(minus(held, own_resources), total) > shares(limit, total)
 
     def _may_have_more(self, app: Application, ask: Ask) -> bool:

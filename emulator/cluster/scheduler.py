@@ -108,6 +108,8 @@ class CapacityScheduler:
                 break
         else:
             ask = new_ask
+            if ask.label is None:
+                ask.label = app.label
             app.asks.append(ask)
             app.asks.sort(key=attrgetter("priority"))
         count = max(count, -ask.count)
@@ -155,6 +157,9 @@ class CapacityScheduler:
         if not queue.demand:
             self.demanding = [each for each in self.demanding if each.demand]
 
+    def _note_labels(self, app: Application) -> None:
+        """Note which labels an application requests; only a tree has labels."""
+
     def servable(self) -> bool:
         """Say whether any queue that wants containers is below its maximum: else no offer can help."""
         for queue in self.demanding:
@@ -196,6 +201,8 @@ class CapacityScheduler:
                 app.asks.remove(ask)
                 if not app.asks:
                     self._delist(app)
+                else:
+                    self._note_labels(app)
             if ask.off_switch:
                 break
         return granted

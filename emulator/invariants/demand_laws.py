@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 
 from emulator.cluster.entities import ENDED, GRANTED, Application, LeafQueue, NodeReservation
 from emulator.cluster.queue_tree import TreeScheduler
@@ -65,20 +66,23 @@ def free_room_is_offered(watch: RunWatch) -> Stories:
         return
     now_ms = watch.kernel.now_ms
     tree = watch.scheduler if isinstance(watch.scheduler, TreeScheduler) else None
-    for queue in watch.scheduler.demanding:
+    labels = ("",) if tree is None else tuple(tree.trees)
+    for queue, label in product(watch.scheduler.demanding, labels):
         for app in queue.demand:
-            ask = app.asks[0]
+            ask = app.first_ask(label)
+            if ask is None:
+                continue
             over_user_limit = queue.user_mib is not None and queue.users.get(app.user, 0) > queue.user_mib
             if tree is not None:
-                over_user_limit = tree._over_user_limit(app)
-            if tree is not None and not over_user_limit and not tree.within_headroom(app):
+                over_user_limit = tree._over_user_limit(app, label)
+            if tree is not None and not over_user_limit and not tree.within_headroom(app, ask):
                 break
-            if over_user_limit or (not app.label and _over_limits(queue, app, ask.memory_mib, ask.vcores)):
+            if over_user_limit or (not label and _over_limits(queue, app, ask.memory_mib, ask.vcores)):
                 continue
             for _, index in watch.rm.open_nodes:
                 node = watch.nodes[index]
                 if (
-                    node.label != app.label
+                    node.label != label
                     or ask.memory_mib > node.free_mib
                     or ask.vcores > node.free_vcores
                     or now_ms <= node.silent_until_ms

@@ -24,6 +24,7 @@ from emulator.scenario.record import (
     Scenario,
     Tuning,
     Where,
+    WorkloadEntry,
 )
 from emulator.scenario.scheduler_file import is_queue_name, read_scheduler_file
 from emulator.virtual.schemes import SCHEMES
@@ -210,6 +211,17 @@ def _check_labels(scenario: Scenario, where: Where) -> None:
             raise BadInput(where("node_labels"), problem, "add a [[node_labels]] table for it")
 
 
+def _check_label(scenario: Scenario, entry: WorkloadEntry, label: str, place: str) -> None:
+    """Raise BadInput for a label of a workload that no node has, or that its queue may not request."""
+    if label not in [each.name for each in scenario.node_labels]:
+        raise BadInput(place, f"no node has the label {label[:60]!r}", "add a [[node_labels]] table for it")
+    own = scenario.production_queue if entry.job_class == "production" else scenario.research_queue
+    leaf = read_scheduler_file(Path(scenario.scheduler_xml or "")).leaf(entry.queue or own)
+    if leaf is not None and leaf.accessible is not None and label not in leaf.accessible:
+        problem = f"the queue {leaf.name} may not request {label}"
+        raise BadInput(place, problem, "add it to the queue's accessible-node-labels")
+
+
 def require_leaf(scenario: Scenario, name: str, place: str) -> str:
     """Return the path of a leaf of the scheduler file that takes applications. Raises BadInput."""
     file = read_scheduler_file(Path(scenario.scheduler_xml or ""))
@@ -316,6 +328,9 @@ def check_workloads(scenario: Scenario, where: Where) -> None:
             if not is_name(user):
                 problem = f"{user[:40]!r} is not a valid user name"
                 raise BadInput(where(f"{place}.users"), problem, "use 1 to 200 characters without blanks")
+        for field in ("map_label", "reduce_label"):
+            if label := getattr(entry, field):
+                _check_label(scenario, entry, label, where(f"{place}.{field}"))
         if entry.spark is not None:
             _check_spark(entry.spark, where(f"{place}.spark"))
         if entry.peak is not None and not 0 < entry.peak < math.inf:

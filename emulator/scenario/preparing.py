@@ -104,6 +104,8 @@ def _further(scenario: Scenario, index: int, where: Where) -> Loaded:
                 queue=entry.queue if entry.queue is not None else job.queue,
                 user=entry.users[place % len(entry.users)] if entry.users else job.user,
                 spark=entry.spark or job.spark,
+                map_label=job.map_label if entry.map_label is None else entry.map_label,
+                reduce_label=job.reduce_label if entry.reduce_label is None else entry.reduce_label,
             )
         )
     _require_queues(scenario, found, where(f"workloads[{index}].spec"))

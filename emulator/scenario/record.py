@@ -41,6 +41,8 @@ class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ``job_class`` is how its jobs are counted. They go to ``queue`` (None: as the source says, else their
     class's own), and take turns among ``users`` in the order of submission (none given: as the source says).
     ``peak`` scales task counts as a scenario's production peak. ``spark``: they run as applications of Spark.
+    ``map_label`` and ``reduce_label``: the node labels that their maps (or executors) and reduces request
+    ("": nodes without a label; None: the queue's default).
     """
 
     spec: str
@@ -49,6 +51,8 @@ class WorkloadEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     users: tuple[str, ...] = ()
     peak: float | None = None
     spark: SparkShape | None = None
+    map_label: str | None = None
+    reduce_label: str | None = None
 
 
 TIMINGS: dict[str, Timing] = {"hadoop3": HADOOP3, "paper": PAPER}

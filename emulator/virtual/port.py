@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from operator import attrgetter
 
+import msgspec
+
 from emulator.cluster.app_master import AppMaster
 from emulator.cluster.cluster import Cluster
 from emulator.cluster.entities import (
@@ -25,13 +27,19 @@ from emulator.cluster.queues.tree_queue import TreeQueue
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id, node_id
 from emulator.cluster.task import checkpointable, keys_done, remaining_ms
 from emulator.virtual.spark_view import executor_views, obey
-from emulator.virtual.tree_views import parent_views, reserved_by_application
+from emulator.virtual.tree_views import (
+    labelled_applications,
+    labelled_queues,
+    parent_views,
+    requests_of,
+    reserved_by_application,
+)
 from yarnctl.deciding import model
 from yarnctl.deciding.foresight import Prediction, first_wave
 from yarnctl.deciding.held_windows import HeldWindows
 from yarnctl.deciding.reasons import outcomes
 from yarnctl.loop import ClusterIdentity
-from yarnctl.units import Resources
+from yarnctl.units import NOTHING, Resources
 
 _ORDER = attrgetter("order")
 RANKS_PER_PRIORITY = 1 << 32
@@ -139,32 +147,62 @@ class VirtualPort:
         return facts
 
     def _snapshot(self, now_ms: int) -> model.Snapshot:
+        rm, views = self.cluster.rm, self._views(now_ms)
+        found = self._part("")
+        found = msgspec.structs.replace(
+            found,
+            total=rm.total,
+            queues=self._queues(),
+            applications=self._prediction.predict(views, now_ms),
+        )
+        scheduler = rm.scheduler
+        if not isinstance(scheduler, TreeScheduler) or not scheduler.labels:
+            return found
+        seen = [(self._applications[view.application], view) for view in views]
+        labelled = {}
+        for label, exclusive in scheduler.labels.items():
+            queues = labelled_queues(scheduler, label)
+            nodes = tuple(sorted(node.name for node in rm.nodes if node.label == label and not node.lost))
+            labelled[label] = msgspec.structs.replace(
+                self._part(label),
+                total=scheduler.totals[label],
+                queues=queues,
+                applications=labelled_applications(scheduler, seen, queues, label),
+                nodes=nodes,
+                is_shared=not exclusive and any(view.guaranteed != NOTHING for view in queues),
+            )
+        return msgspec.structs.replace(found, labelled=labelled)
+
+    def _part(self, label: str) -> model.Snapshot:
+        """Return the nodes with a label ("": none) and the parents, without queues and applications."""
         rm = self.cluster.rm
-        largest_mib = max((node.total_mib for node in rm.nodes if not node.lost), default=0)
-        largest_vcores = max((node.total_vcores for node in rm.nodes if not node.lost), default=0)
+        here = [node for node in rm.nodes if node.label == label and not node.lost]
+        largest_mib = max((node.total_mib for node in here), default=0)
+        largest_vcores = max((node.total_vcores for node in here), default=0)
         free: dict[str, Resources] = {}
         reserved: dict[str, str] = {}
         reserved_free: dict[str, Resources] = {}
         for _, index in rm.open_nodes:
             node = rm.nodes[index]
-            if node.label:
-                continue  # the controller knows nodes without a label
+            if node.label != label:
+                continue
             if isinstance(node.reserved, NodeReservation):  # its room is for that application alone
                 reserved[node.name] = application_id(node.reserved.app)
                 if isinstance(rm.scheduler, TreeScheduler):
                     reserved_free[node_id(node)] = Resources(node.free_mib, node.free_vcores)
                 continue
             free[node_id(node)] = Resources(node.free_mib, node.free_vcores)
+        tree = rm.scheduler if isinstance(rm.scheduler, TreeScheduler) else None
         return model.Snapshot(
-            total=rm.total,
+            total=NOTHING,
             largest_node=Resources(largest_mib, largest_vcores),
-            queues=self._queues(),
-            applications=self._prediction.predict(self._views(now_ms), now_ms),
+            queues=(),
+            applications=(),
             free_by_node=free,
             reserved_by_node=reserved,
             reserved_free=reserved_free,
-            parents=parent_views(rm.scheduler) if isinstance(rm.scheduler, TreeScheduler) else (),
-            reserved=reserved_by_application(rm.scheduler) if isinstance(rm.scheduler, TreeScheduler) else {},
+            parents=() if tree is None else parent_views(tree, label),
+            reserved={} if tree is None else reserved_by_application(tree, label),
         )
 
     def _queues(self) -> tuple[model.QueueView, ...]:
@@ -204,7 +242,10 @@ class VirtualPort:
         return tuple(views)
 
     def _first_asks(self, view: model.ApplicationView) -> tuple[model.ContainerRequest, ...]:
-        job = self._applications[view.application].master.job
+        app = self._applications[view.application]
+        job = app.master.job
+        if app.label or job.map_label or job.reduce_label:
+            return ()  # as where a ResourceManager is read: how much of a partition is not predicted
         return first_wave(len(job.map_ms), job.map_size, len(job.reduce_ms), job.reduce_size)
 
     @staticmethod
@@ -221,11 +262,7 @@ class VirtualPort:
             used=Resources(app.used_mib, app.used_vcores),
             am_size=job.am_size,
             task_size=job.map_size if job.spark else job.reduce_size,
-            requests=tuple(
-                model.ContainerRequest(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
-                for ask in app.asks
-                if not app.label
-            ),
+            requests=requests_of(app),
             activated=app.activated,
             priority=app.priority,
             deadline_at_ms=app.deadline_at_ms,
@@ -243,7 +280,7 @@ class VirtualPort:
                 if container.kind == MAP
                 else self._reduce(container, master, now_ms)
                 for container in master.running.values()
-                if (container.kind == REDUCE or self.maps) and not container.node.label
+                if container.kind == REDUCE or self.maps
             ]
         )
 

@@ -5,11 +5,15 @@ A queue's name is its path below root, as everywhere in the emulator; root's is 
 
 from __future__ import annotations
 
-from emulator.cluster.entities import ParentConfig
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from emulator.cluster.entities import Application, ParentConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.queues.tree_queue import TreeQueue
 from emulator.cluster.resource_manager import application_id
-from yarnctl.deciding.model import ParentView
+from yarnctl.deciding.model import ApplicationView, ContainerRequest, ParentView, QueueView
 from yarnctl.units import NOTHING, Resources, plus
 
 
@@ -18,10 +22,8 @@ def parent_views(scheduler: TreeScheduler, label: str = "") -> tuple[ParentView,
     kept: dict[str, Resources] = {}
     tree = scheduler.trees[label]
     for app in scheduler.kept:
-        if app.label != label:
-            continue
         for queue in tree[app.queue.name].chain:
-            kept[queue.name] = plus(kept.get(queue.name, NOTHING), scheduler.kept_for(app))
+            kept[queue.name] = plus(kept.get(queue.name, NOTHING), scheduler.kept_for(app, label))
     return tuple(_view(queue, kept.get(name, NOTHING)) for name, queue in sorted(tree.items()) if queue.below)
 
 
@@ -40,6 +42,62 @@ def _view(queue: TreeQueue, kept_resources: Resources) -> ParentView:
     )
 
 
-def reserved_by_application(scheduler: TreeScheduler) -> dict[str, Resources]:
-    """Return application -> what is reserved for it."""
-    return {application_id(app): scheduler.kept_for(app) for app in scheduler.kept}
+def reserved_by_application(scheduler: TreeScheduler, label: str = "") -> dict[str, Resources]:
+    """Return application -> what is reserved for it of the nodes with a label ("": none)."""
+    found = {application_id(app): scheduler.kept_for(app, label) for app in scheduler.kept}
+    return {name: size for name, size in found.items() if size != NOTHING}
+
+
+def labelled_queues(scheduler: TreeScheduler, label: str) -> tuple[QueueView, ...]:
+    """Return the leaves with what they have of the nodes with a label."""
+    views = []
+    for name, leaf in scheduler.queues.items():
+        queue = scheduler.trees[label][name]
+        limit = queue.user_limit()
+        views.append(
+            QueueView(
+                queue=name,
+                guaranteed=queue.guaranteed,
+                maximum=queue.maximum,
+                used=Resources(queue.used_mib, queue.used_vcores),
+                user_limit=None if limit is None else Resources(limit[0], queue.maximum.vcores),
+                am_limit=Resources(leaf.am_mib, queue.maximum.vcores),
+                am_used=Resources(leaf.am_used_mib, 0),
+            )
+        )
+    return tuple(views)
+
+
+def labelled_applications(
+    scheduler: TreeScheduler,
+    views: Iterable[tuple[Application, ApplicationView]],
+    queues: Iterable[QueueView],
+    label: str,
+) -> tuple[ApplicationView, ...]:
+    """Return the applications that hold or request nodes with a label, with what they do of these.
+
+    Requests of queues without a part of the partition are left out, as where a ResourceManager is read.
+    """
+    may_use = {view.queue for view in queues if view.maximum > NOTHING}
+    held: dict[Application, Resources] = {}
+    for container in scheduler.live.values():
+        if container.node.label == label:
+            size = Resources(container.memory_mib, container.vcores)
+            held[container.app] = plus(held.get(container.app, NOTHING), size)
+    found = []
+    for app, view in views:
+        used = held.get(app, NOTHING)
+        requests = requests_of(app, label) if view.queue in may_use else ()
+        if requests or used != NOTHING:
+            containers = view.containers if used != NOTHING else 0
+            found.append(replace(view, used=used, requests=requests, containers=containers))
+    return tuple(found)
+
+
+def requests_of(app: Application, label: str = "") -> tuple[ContainerRequest, ...]:
+    """Return what an application requests of the nodes with a label."""
+    return tuple(
+        ContainerRequest(ask.priority, Resources(ask.memory_mib, ask.vcores), ask.count)
+        for ask in app.asks
+        if ask.label == label
+    )

@@ -114,6 +114,11 @@ class TrappedLock:
         """Whether it is held; anybody may look, also at the dead."""
         return self._lock.held
 
+    @property
+    def has_rival(self) -> bool:
+        """Whether another holder was found."""
+        return self._lock.has_rival
+
     def acquire(self) -> bool:
         self._trap.check()
         return self._lock.acquire()

@@ -56,6 +56,10 @@ class HdfsLock(Protocol):
     def held(self) -> bool:
         """Whether this process certainly holds the lock."""
 
+    @property
+    def has_rival(self) -> bool:
+        """Whether the last try to acquire it found another holder."""
+
     def acquire(self) -> bool:
         """Try once to get the lock; return whether this process holds it."""
 

@@ -226,7 +226,7 @@ class LockRenewal:
                 guard.store_why = HdfsUnwritable(str(error)[:FAULT_MAX])
             _note(self._port, "lock", f"cannot renew the lock: {error}")
         else:
-            self._failed, guard.store_why, guard.has_rival = 0, None, not is_ours
+            self._failed, guard.store_why, guard.has_rival = 0, None, not is_ours and self.lock.has_rival
             self._port.well("lock")
 
     def release(self) -> None:

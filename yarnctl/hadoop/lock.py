@@ -19,8 +19,9 @@ another kind never begins a term; ``yarnctl restore --all`` removes the file onc
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -52,7 +53,7 @@ class LockFile:
     ``holder`` names this process: no other, before or after it, has the same name. ``place`` names what one
     process at a time has (a file under a system lock, on this host, since this boot) and what this one
     has now: a former holder with the same place is dead. All methods raise as the store does (then try
-    again later).
+    again later). ``has_rival``: whether the last :meth:`acquire` found another holder.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class LockFile:
         self._record = LockRecord(holder, 0, 0, ttl_ms, place=place)
         self._renewed_at: float | None = None
         self._last_read: tuple[LockRecord, float] | None = None
+        self.has_rival = False
 
     @property
     def held(self) -> bool:
@@ -86,24 +88,28 @@ class LockFile:
     def acquire(self) -> bool:
         """Try once; return whether this process holds the lock. Call again every second while it does not."""
         began = self._clock()
-        top = self._highest()
-        if top is None:
+        names = self._names()
+        terms = _terms(names)
+        self.has_rival = False
+        if not terms:
             self._store.make_directories(self.path, 0o755)
-            return self._begin(1, began)
-        rival = self.read(top)
+            return self._begin(1, began, names)
+        rival = self.read(max(terms))
         if rival.released or self._is_expired(rival) or self._is_unchanged(rival, began):
-            return self._begin(top + 1, began)
+            return self._begin(max(terms) + 1, began, names)
+        self.has_rival = True
         return False
 
-    def require_kind(self) -> None:
+    def require_kind(self, is_there: bool = False) -> None:
         """Write the kind beside the lock, once; raises BadInput if this folder has another."""
-        try:
-            self._store.create(f"{self.path}/kind", KIND.encode(), mode=0o644)
-        except ExistsAlready:
-            found = self._store.read(f"{self.path}/kind", RECORD_BYTES).decode("ascii", "replace")[:40]
-            if found != KIND:
-                remedy = "stop the daemons that use it, and run yarnctl restore --all with that lock"
-                raise BadInput(f"{self.path}/kind", f"is {found!r}, this lock is {KIND!r}", remedy) from None
+        if not is_there:
+            with contextlib.suppress(ExistsAlready):
+                self._store.create(f"{self.path}/kind", KIND.encode(), mode=0o644)
+                return
+        found = self._store.read(f"{self.path}/kind", RECORD_BYTES).decode("ascii", "replace")[:40]
+        if found != KIND:
+            remedy = "stop the daemons that use it, and run yarnctl restore --all with that lock"
+            raise BadInput(f"{self.path}/kind", f"is {found!r}, this lock is {KIND!r}", remedy)
 
     def forget_kind(self) -> None:
         """Let a lock of another kind be used in this folder from now on."""
@@ -137,12 +143,14 @@ class LockFile:
         except (msgspec.MsgspecError, UnicodeError, Missing):
             return LockRecord("(unreadable)", term, 0, self.ttl_ms)
 
-    def _highest(self) -> int | None:
+    def _names(self) -> list[str]:
         try:
-            names = [row.name for row in self._store.listing(self.path)]
+            return [row.name for row in self._store.listing(self.path)]
         except Missing:
-            return None
-        return max((int(match[1]) for match in map(_TERM.fullmatch, names) if match), default=None)
+            return []
+
+    def _highest(self) -> int | None:
+        return max(_terms(self._names()), default=None)
 
     def _name(self, term: int) -> str:
         return f"{self.path}/term-{term}"
@@ -157,15 +165,17 @@ class LockFile:
             return False
         return (now - self._last_read[1]) * 1000 >= record.ttl_ms
 
-    def _begin(self, term: int, began: float) -> bool:
-        self.require_kind()
+    def _begin(self, term: int, began: float, names: Collection[str]) -> bool:
+        # Each request counts: on a machine that answers slowly the time of the lock passes meanwhile
+        self.require_kind("kind" in names)
         record = LockRecord(self.holder, term, 0, self.ttl_ms, place=self._record.place)
         try:
             self._store.create(self._name(term), msgspec.json.encode(record), mode=0o644)
         except ExistsAlready:
+            self.has_rival = True
             return False
         self._record, self._renewed_at, self._last_read = record, began, None
-        for old in range(max(1, term - 8), term):  # only the highest counts
+        for old in _terms(names)[:8]:  # only the highest counts
             self._store.delete(self._name(old))
         return self.held
 
@@ -175,3 +185,7 @@ class LockFile:
         self._store.create(beside, msgspec.json.encode(record), mode=0o644, overwrite=True)
         self._store.rename(beside, self._name(record.term), overwrite=True)
         self._record = record
+
+
+def _terms(names: Iterable[str]) -> list[int]:
+    return sorted(int(match[1]) for match in map(_TERM.fullmatch, names) if match)

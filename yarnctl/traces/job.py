@@ -49,6 +49,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     one reduce once the last map is done. ``replay_ms`` is the time to copy a whole reduce's
     saved output back when it resumes. A job without reduces is map-only. ``queue`` is the queue it
     is submitted to if that is not its class's own. ``spark``: it runs as an application of Spark.
+    ``map_label``, ``reduce_label``: of the nodes for its maps (or executors) and reduces ("": nodes without a
+    label; UNSET: the queue's default).
     """
 
     name: str
@@ -66,6 +68,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     map_size: Resources = ONE_SLOT
     reduce_size: Resources = ONE_SLOT
     spark: SparkShape | msgspec.UnsetType = msgspec.UNSET  # identities of MapReduce jobs do not hold it
+    map_label: str | msgspec.UnsetType = msgspec.UNSET
+    reduce_label: str | msgspec.UnsetType = msgspec.UNSET
 
 
 DAY_MS = 86_400_000

@@ -48,6 +48,9 @@ def write_parquet(jobs: Sequence[Job], path: Path) -> None:
     require_replaceable(path)
     if found := next((job for job in jobs if job.spark), None):
         raise BadInput(f"job {found.name}", "is a Spark job, and a table of jobs has none", "remove it")
+    for job in jobs:
+        if isinstance(job.map_label, str) or isinstance(job.reduce_label, str):
+            raise BadInput(f"job {job.name}", "requests labels, and a table of jobs has none", "remove them")
     pa, _ = arrow()
     columns: dict[str, list[Any]] = {
         "name": [job.name for job in jobs],

@@ -82,7 +82,10 @@ class SparkMaster(AppMaster):
         if self.alive and more > 0 and not self.stages.is_done():
             size = self.job.map_size
             self.coming += more
-            self.unsent.append((Ask(EXECUTOR_PRIORITY, size.memory_mib, size.vcores, off_switch=False), more))
+            ask = Ask(EXECUTOR_PRIORITY, size.memory_mib, size.vcores, off_switch=False)
+            if isinstance(self.job.map_label, str):
+                ask.label = self.job.map_label
+            self.unsent.append((ask, more))
             self.wake()
 
     def _ask_again(self, attempt: int) -> None:

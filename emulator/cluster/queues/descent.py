@@ -129,9 +129,9 @@ class Descent:
                     if self.is_less(user_limit, minus(held, Resources(*own_resources[:2]))):
                         continue
                     over = minus(held, user_limit)
-            if not app.asks or app.label != queue.label:
+            ask = app.first_ask(queue.label)
+            if ask is None:
                 continue
-            ask = app.asks[0]
             size = ask.size
             if not fits(size, plus(headroom, own_resources)):
                 return Outcome(kept=headroom)

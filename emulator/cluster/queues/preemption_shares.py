@@ -45,10 +45,11 @@ def _pending(queue: TreeQueue, scheduler: TreeScheduler) -> tuple[Resources, Res
     pending = unreserved = NOTHING
     room_mib: dict[str, int] = {}
     for app in leaf_queue.demand:
-        if app.label != queue.label:
+        asks = [ask for ask in app.asks if ask.label == queue.label]
+        if not asks:
             continue
-        mib = asked_mib = sum(ask.count * ask.memory_mib for ask in app.asks)
-        vcores = sum(ask.count * ask.vcores for ask in app.asks)
+        mib = asked_mib = sum(ask.count * ask.memory_mib for ask in asks)
+        vcores = sum(ask.count * ask.vcores for ask in asks)
         if limit_mib is not None:
             left_mib = room_mib.get(app.user, limit_mib - queue.held_by(app.user)[0])
             mib = min(mib, max(0, left_mib))
@@ -56,5 +57,5 @@ def _pending(queue: TreeQueue, scheduler: TreeScheduler) -> tuple[Resources, Res
             vcores = -(-vcores * mib // asked_mib)  # the limit is one of memory
         size = Resources(mib, vcores)
         pending = plus(pending, size)
-        unreserved = plus(unreserved, minus(size, scheduler.kept_for(app)))
+        unreserved = plus(unreserved, minus(size, scheduler.kept_for(app, queue.label)))
     return pending, unreserved

@@ -85,12 +85,15 @@ class HeldContainers:
         attempt.granted.remove(container)
         if attempt is container.app.attempt and attempt.registered:
             actor = container.actor
+            labels = getattr(self._state.actor.scheduler, "labels", {})
+            is_exclusive = labels.get(actor.node.label, False)
             ask = Ask(
                 actor.priority,
                 actor.memory_mib,
                 actor.vcores,
                 off_switch=actor.priority == 10,
                 others=actor.others,
+                label=None if not is_exclusive else actor.node.label,
             )
             self._state.actor.scheduler.ask(container.app.actor, ask, 1)
 

@@ -93,8 +93,11 @@ class MasterCalls:
         app.progress_ratio = min(1.0, max(0.0, message.progress_ratio))
         types = self._state.actor.scheduler.types
         unknown = {name for one in message.asks for name in one.others}.difference(types)
-        if unknown:
-            story = f"Invalid resource request: unknown resource type {min(unknown)[:64]!r}"
+        refused = [self._state.label_refused(app.actor.queue, one.label or "") for one in message.asks]
+        if unknown or any(refused):
+            story = max(refused)
+            if unknown:
+                story = f"Invalid resource request: unknown resource type {min(unknown)[:64]!r}"
             self._held.attempt_failed(app, attempt, story, now_ms)
             return messages.Allocated(number=number, refused=story)
         asks = [
@@ -105,6 +108,7 @@ class MasterCalls:
                     one.vcores,
                     off_switch=one.priority == 10,
                     others=others_in(types, one.others),
+                    label=one.label,
                 ),
                 one.count,
             )
@@ -325,15 +329,8 @@ class LiveResourceManager:
                 f" maximum allowed allocation: requested {submission.am_size}, maximum {largest}"
             )
         label = submission.label or queue.default_label
-        if label and not (
-            isinstance(scheduler, TreeScheduler)
-            and label in scheduler.labels
-            and scheduler.nodes[queue.name].may_request(label)
-        ):
-            raise RequestRefused(
-                f"Invalid resource request, queue={queue.name.rpartition('.')[2]} doesn't have permission to"
-                f" access all labels in resource request. labelExpression of resource request={label[:100]}"
-            )
+        if refused := self._state.label_refused(queue, label):
+            raise RequestRefused(refused)
         actor = Application(number, queue, submission.user, now_ms, submission.am_size.memory_mib)
         actor.label = label
         submission = msgspec.structs.replace(submission, queue=queue.name)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from emulator.cluster.entities import Application, Container, Node, TreeLeafConfig
+from emulator.cluster.entities import Application, Container, LeafQueue, Node, TreeLeafConfig
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.resource_manager import MessageHost as ActorHost
 from emulator.cluster.resource_manager import ResourceManager
@@ -264,6 +264,20 @@ class ManagerState:
             place = len(self._label_of)
             self._label_of[node] = self._labels[place] if place < len(self._labels) else ""
         return self._label_of[node]
+
+    def label_refused(self, queue: LeafQueue, label: str) -> str:
+        """Return why applications of a queue may not request nodes with a label; empty: they may."""
+        scheduler = self.actor.scheduler
+        if not label or (
+            isinstance(scheduler, TreeScheduler)
+            and label in scheduler.labels
+            and scheduler.nodes[queue.name].may_request(label)
+        ):
+            return ""
+        return (
+            f"Invalid resource request, queue={queue.name.rpartition('.')[2]} doesn't have permission to"
+            f" access all labels in resource request. labelExpression of resource request={label[:100]}"
+        )
 
     def after(self, span_ms: int, handler: Callable[[Any], object], argument: Any) -> None:
         """Call a handler after a span of kernel time."""

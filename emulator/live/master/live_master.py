@@ -34,6 +34,7 @@ from emulator.live.wire import messages
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.live.wire.submitted_job import (
     DEFAULTS,
+    LABEL,
     SubmittedJob,
     configuration,
     number_setting,
@@ -151,6 +152,12 @@ class LiveMaster:
     def others_wanted(self, priority: int) -> dict[str, int]:
         """Return what a container of this priority wants beside memory and vcores, by resource type."""
         return self._others[is_map(priority)]
+
+    def label_wanted(self, ask: Ask) -> str | None:
+        """Return the node label that a request names; None: the application's."""
+        if ask.label is not None:
+            return ask.label
+        return self.conf.get(LABEL.format(KINDS[is_map(ask.priority)]))
 
     def around(self, handler: Callable[[], Any]) -> Any:
         """Run what is due, then a handler, then plan the next event."""
@@ -432,7 +439,12 @@ class ManagerLink:
         """Send a heartbeat: what changed, or what was not answered once more."""
         self._unsent += [
             messages.AskChange(
-                ask.priority, ask.memory_mib, ask.vcores, count, self._master.others_wanted(ask.priority)
+                ask.priority,
+                ask.memory_mib,
+                ask.vcores,
+                count,
+                self._master.others_wanted(ask.priority),
+                self._master.label_wanted(ask),
             )
             for ask, count in asks
         ]

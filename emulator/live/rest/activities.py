@@ -117,8 +117,10 @@ class Activities:
             if leaf.user_mib is not None and leaf.users.get(app.user, 0) > leaf.user_mib:
                 rows.append({"name": name, "allocationState": "SKIPPED", "diagnostic": USER_AT_LIMIT})
                 continue
-            ask = app.asks[0]
-            if scheduler is not None and not scheduler.within_headroom(app):
+            ask = app.first_ask(node.label)
+            if ask is None:
+                continue
+            if scheduler is not None and not scheduler.within_headroom(app, ask):
                 said = NO_HEADROOM + name
                 return {"name": path, "allocationState": "SKIPPED", "diagnostic": said, "children": rows}
             rows.append(

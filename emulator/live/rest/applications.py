@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from emulator.cluster.entities import Container
+from emulator.cluster.entities import Ask, Container
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.live.manager.service import LiveResourceManager
 from emulator.live.manager.state import AppRecord, AttemptRecord, ContainerRecord
@@ -188,9 +188,10 @@ class Rows:
     def _resource_info(self, app: AppRecord, reserved: dict[int, tuple[int, int, int]]) -> dict[str, Any]:
         actor = app.actor
         types = self._manager.actor.scheduler.types
+        labels = {actor.label, *(ask.label or "" for ask in actor.asks)}
+        if labels := (labels | {each.actor.node.label for each in app.containers.values()}) - {""}:
+            return {"resourceUsagesByPartition": _by_partition(app, labels, types)}
         pending = vector(*requested(actor.asks), types)
-        if labels := {actor.label, *(each.actor.node.label for each in app.containers.values())} - {""}:
-            return {"resourceUsagesByPartition": _by_partition(app, labels, pending, types)}
         _, reserved_mib, reserved_vcores = reserved.get(app.number, (0, 0, 0))
         am = vector(*app.submission.am_size) if app.attempts else vector(0, 0)
         rows = usage(
@@ -213,14 +214,10 @@ class Rows:
         names = (node.id.rpartition(":")[0] or node.id for node in self._manager.nodes.values())
         host = next(names, "localhost")
         types = self._manager.actor.scheduler.types
-        asks = {
-            ask.priority: (vector(ask.memory_mib, ask.vcores, ask.others, types), ask.count)
-            for ask in app.actor.asks
-        }
         return [
             line
-            for priority in sorted(asks)
-            for line in _rows(priority, *asks[priority], host, app.actor.label)
+            for ask in app.actor.asks
+            for line in _rows(ask, vector(ask.memory_mib, ask.vcores, ask.others, types), host)
         ]
 
     # --- attempts and containers --------------------------------------------------------------
@@ -329,17 +326,15 @@ def _others(containers: Iterable[Container]) -> Resources:
     return found
 
 
-def _by_partition(
-    app: AppRecord, labels: set[str], pending: dict[str, Any], types: Sequence[str]
-) -> list[dict[str, Any]]:
+def _by_partition(app: AppRecord, labels: set[str], types: Sequence[str]) -> list[dict[str, Any]]:
     """Return what an application holds and requests in each partition; its master is in its own."""
     rows = []
     for label in ("", *sorted(labels)):
         held = [each.actor for each in app.containers.values() if each.actor.node.label == label]
         memory_mib, vcores = sum(each.memory_mib for each in held), sum(each.vcores for each in held)
-        own = label == app.actor.label
-        more = {"pending": pending} if own else {}
-        if own and app.attempts:
+        asks = [ask for ask in app.actor.asks if ask.label == label]
+        more = {"pending": vector(*requested(asks), types)} if asks or label == app.actor.label else {}
+        if label == app.actor.label and app.attempts:
             more["amUsed"] = vector(*app.submission.am_size)
         row = usage(memory_mib, vcores, **more)[0] | {"partitionName": label}
         row["used"] = vector(memory_mib, vcores, _others(held), types)
@@ -347,18 +342,18 @@ def _by_partition(
     return rows
 
 
-def _rows(priority: int, size: dict[str, Any], count: int, host: str, label: str) -> list[dict[str, Any]]:
+def _rows(ask: Ask, size: dict[str, Any], host: str) -> list[dict[str, Any]]:
     """Return an ask's rows; only the one for ``*`` counts, the others repeat it."""
-    places = ["*", RACK, host] if priority in LOCAL_PRIORITIES else ["*"]
+    places = ["*", RACK, host] if ask.priority in LOCAL_PRIORITIES else ["*"]
     return [
         {
-            "priority": priority,
+            "priority": ask.priority,
             "allocationRequestId": -1,
             "resourceName": place,
             "capability": size,
-            "numContainers": count,
+            "numContainers": ask.count,
             "relaxLocality": True,
-            "nodeLabelExpression": label,
+            "nodeLabelExpression": ask.label,
             "executionTypeRequest": {"executionType": "GUARANTEED", "enforceExecutionType": False},
             "enforceExecutionType": False,
         }

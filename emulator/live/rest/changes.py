@@ -8,12 +8,13 @@ container and passes unread, but for a look whether it is JSON: it travels on in
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, get_args
 
 import msgspec
 from msgspec import field
 
-from emulator.cluster.entities import Application, Ask, LeafQueue
+from emulator.cluster.entities import Application, LeafQueue
 from emulator.cluster.resource_manager import ResourceManager
 from emulator.live.manager.service import LiveResourceManager, RequestRefused
 from emulator.live.manager.state import AppRecord, Submission
@@ -260,10 +261,7 @@ def move_application(manager: ResourceManager, app: Application, leaf: LeafQueue
     source = app.queue
     if source is leaf:
         return
-    asks = [
-        (Ask(ask.priority, ask.memory_mib, ask.vcores, ask.off_switch, others=ask.others), ask.count)
-        for ask in app.asks
-    ]
+    asks = [(replace(ask, count=0, missed=0), ask.count) for ask in app.asks]
     manager.scheduler.remove_application(app)
     manager.scheduler.carry(app, source, leaf)
     app.queue = leaf

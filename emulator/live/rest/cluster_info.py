@@ -80,10 +80,11 @@ def pending_of(manager: LiveResourceManager) -> tuple[int, int, int]:
     """Return containers, MiB and vcores requested and not granted, of nodes without a label."""
     count = memory_mib = vcores = 0
     for app in manager.applications.values():
-        for ask in app.actor.asks if not app.actor.label else ():
-            count += ask.count
-            memory_mib += ask.count * ask.memory_mib
-            vcores += ask.count * ask.vcores
+        for ask in app.actor.asks:
+            if not ask.label:
+                count += ask.count
+                memory_mib += ask.count * ask.memory_mib
+                vcores += ask.count * ask.vcores
     return count, memory_mib, vcores
 
 

@@ -82,11 +82,11 @@ def _usage(scheduler: TreeScheduler, queue: TreeQueue) -> Row:
     pending = reserved = NOTHING
     for leaf in _leaves(queue):
         for app in (*leaf.demand, *leaf.waiting):
-            if app.label == queue.label:
-                for ask in app.asks:
-                    pending = plus(pending, Resources(ask.count * ask.memory_mib, ask.count * ask.vcores))
-                pending = plus(pending, others_of(app.asks))
-                reserved = plus(reserved, scheduler.kept_for(app))
+            asks = [ask for ask in app.asks if ask.label == queue.label]
+            for ask in asks:
+                pending = plus(pending, Resources(ask.count * ask.memory_mib, ask.count * ask.vcores))
+            pending = plus(pending, others_of(asks))
+            reserved = plus(reserved, scheduler.kept_for(app, queue.label))
     nothing = vector(0, 0)
     return {"partitionName": queue.label} | dict.fromkeys(USES, nothing) | {
         "used": vector(queue.used_mib, queue.used_vcores, queue.used_others, scheduler.types),

@@ -95,7 +95,7 @@ def _capacities(
 def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfiguration) -> dict[str, Any]:
     config = queue.config
     apps = [app for app in manager.applications.values() if app.actor.queue is queue]
-    asks = [ask for app in apps if not app.actor.label for ask in app.actor.asks]
+    asks = [ask for app in apps for ask in app.actor.asks if not ask.label]
     pending = vector(*requested(asks), manager.actor.scheduler.types)
     total_mib = manager.actor.total.memory_mib
     used, maximum = vector(queue.used_mib, queue.used_vcores), vector(queue.maximum_mib, queue.maximum_vcores)

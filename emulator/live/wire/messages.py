@@ -136,7 +136,8 @@ class MasterRegistered(msgspec.Struct, frozen=True, kw_only=True):
 class AskChange(msgspec.Struct, frozen=True):
     """``count`` more (negative: fewer) containers of one size wanted at one priority, anywhere.
 
-    ``others``: what each wants beside memory and vcores, by the name of the resource type.
+    ``others``: what each wants beside memory and vcores, by the name of the resource type. ``label``: of the
+    nodes (None: the application's).
     """
 
     priority: int
@@ -144,6 +145,7 @@ class AskChange(msgspec.Struct, frozen=True):
     vcores: int
     count: int
     others: dict[str, int] = {}
+    label: str | None = None
 
 
 class Allocate(msgspec.Struct, frozen=True, kw_only=True):

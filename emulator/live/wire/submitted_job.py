@@ -107,6 +107,10 @@ def others_wanted(settings: Mapping[str, str], kind: Literal["map", "reduce"]) -
     return {each[2]: int(text) for each, text in found if each is not None and each[1] == f"mapreduce.{kind}"}
 
 
+LABEL = "mapreduce.{}.node-label-expression"
+"""The setting with the node label that each map or reduce requests (absent: the application's)."""
+
+
 def _check_resources(settings: Mapping[str, str]) -> None:
     for key, text in settings.items():
         wanted = RESOURCE.fullmatch(key)
@@ -189,6 +193,9 @@ def _base(job: SubmittedJob) -> dict[str, str]:
         work = job.job
         queue, reduces = work.queue or work.job_class, len(work.reduce_ms)
         more = {"mapreduce.reduce.speculative": "false"}
+        for kind, label in (("map", job.job.map_label), ("reduce", job.job.reduce_label)):
+            if isinstance(label, str):
+                more[LABEL.format(kind)] = label
         commands = {"reduce": MODELLED_REDUCER if job.runner else "modelled"}
     else:
         work, queue, reduces = job, job.queue, job.reduces

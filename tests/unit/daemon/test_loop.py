@@ -77,6 +77,7 @@ class Lock:
 
     def __init__(self, held: bool = True) -> None:
         self.held = held
+        self.has_rival = True
         self.released = False
 
     def acquire(self) -> bool:

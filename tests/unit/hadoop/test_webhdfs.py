@@ -316,7 +316,29 @@ def test_who_let_its_own_lock_lapse_takes_it_again_at_once(little):
     assert ann.acquire()
     clock.now += 6
     assert not ann.renew()
+    before = len(little.replay.heard)
     assert ann.acquire()
+    assert not ann.has_rival
+    asked = [(heard.method, heard.query["op"]) for heard in little.replay.heard[before:]]
+    assert [op for _, op in asked].count("DELETE") == 1, "only the term that is there"
+    assert [op for _, op in asked].count("CREATE") <= 2, "of the new term alone; its kind is read"
+
+
+def test_a_lock_that_lapses_while_it_is_acquired_has_no_rival(little):
+    """On a machine that answers slowly; who is told of a rival looks for a daemon that is not there."""
+    clock = Clock()
+    ann, bob = (LockFile(store(little.replay), "/lock", name, 10_000, clock) for name in ("ann", "bob"))
+    create = ann._store.create
+
+    def slowly(*given, **named):
+        clock.now += 6
+        create(*given, **named)
+
+    ann._store.create = slowly
+    assert not ann.acquire()
+    assert not ann.has_rival
+    assert not bob.acquire()
+    assert bob.has_rival
 
 
 def test_a_late_renewal_of_the_dead_harms_nobody(little):

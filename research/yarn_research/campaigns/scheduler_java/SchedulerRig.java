@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Field;
@@ -19,6 +20,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
 import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.hadoop.util.Tool;
 import org.apache.hadoop.util.VersionInfo;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateRequest;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateResponse;
@@ -39,6 +41,8 @@ import org.apache.hadoop.yarn.api.records.Priority;
 import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
 import org.apache.hadoop.yarn.api.records.ResourceUtilization;
+import org.apache.hadoop.yarn.client.cli.RMAdminCLI;
+import org.apache.hadoop.yarn.client.cli.SchedConfCLI;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.event.Dispatcher;
 import org.apache.hadoop.yarn.event.EventHandler;
@@ -154,6 +158,7 @@ public final class SchedulerRig {
       case "reserved" -> reserved(answer);
       case "history" -> history(answer);
       case "preempt" -> preempt(answer);
+      case "client" -> client(command, answer);
       default -> throw new IllegalArgumentException("unknown command " + command);
     }
   }
@@ -401,6 +406,36 @@ public final class SchedulerRig {
         }
       }
     }
+  }
+
+  /** Hadoop's own client in this process, which has it started already; it calls over HTTP or RPC. */
+  private void client(JsonNode command, ObjectNode answer) throws Exception {
+    List<String> words = new ArrayList<>();
+    command.get("words").forEach(word -> words.add(word.asText()));
+    String program = words.remove(0);
+    ByteArrayOutputStream said = new ByteArrayOutputStream();
+    PrintStream out = System.out;
+    PrintStream err = System.err;
+    PrintStream both = new PrintStream(said, true, StandardCharsets.UTF_8);
+    System.setOut(both);
+    System.setErr(both);
+    try {
+      UserGroupInformation user = UserGroupInformation.createRemoteUser(command.get("user").asText());
+      answer.put("status", user.doAs((PrivilegedExceptionAction<Integer>) () -> {
+        Tool tool = switch (program) {
+          case "schedulerconf" -> new SchedConfCLI();
+          case "rmadmin" -> new RMAdminCLI();
+          default -> throw new IllegalArgumentException("unknown program " + program);
+        };
+        tool.setConf(new YarnConfiguration(manager.getConfig()));
+        return tool.run(words.toArray(new String[0]));
+      }));
+    } finally {
+      System.setOut(out);
+      System.setErr(err);
+    }
+    manager.settle();
+    answer.put("said", said.toString(StandardCharsets.UTF_8));
   }
 
   /**
