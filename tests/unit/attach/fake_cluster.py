@@ -598,7 +598,11 @@ class FakeCluster:
             return _json({"conf": {"path": "job.xml", "property": rows}})
         if below == "/tasks" and heard.query.get("type") == "m":
             over = {"id": "m", "type": "MAP", "finishTime": app.maps_finished_at_ms, "state": "SUCCEEDED"}
-            running = [{"id": name, "type": "MAP", "state": "RUNNING"} for name in app.maps]
+            running = [
+                {"id": name, "type": "MAP", "state": "RUNNING"}
+                | {key: row[key] for key in ("startTime", "progress")}
+                for name, (row, *_) in app.maps.items()
+            ]
             return _json({"tasks": {"task": [over, *running]}})
         if below == "/tasks":
             rows = [

@@ -220,6 +220,16 @@ def test_reading_each_answers_stand_in_the_order_of_the_keys_and_a_fault_is_a_pr
     assert found == {5: 0.2, 2: 0.5, 4: 0.25, 1: 1.0}
 
 
+def test_reading_each_requests_no_further_key_after_its_span(stage):
+    def took_10_ms(key: int) -> int:
+        stage.now_ms += 10
+        return key
+
+    look = ApplicationLook(stage.guard._helpers, 0, lambda: stage.now_ms)
+    assert list(look.each(took_10_ms, range(9), 25)) == [0, 1, 2]
+    assert len(look.each(took_10_ms, range(9))) == 9
+
+
 def test_change_begins_at_once_or_is_surely_not_sent(stage):
     """While the answer to one change has not come, another change of that application is not sent."""
     sent, over = [], threading.Event()

@@ -1,8 +1,8 @@
-"""Attempts of maps are read once, and again where their task's row no longer tells all."""
+"""Attempts of maps are read once, a few in each look, and again where their task's row does not suffice."""
 
 from __future__ import annotations
 
-from yarnctl.frameworks.mapreduce.known_maps import STARTING_MS, KnownMaps
+from yarnctl.frameworks.mapreduce.known_maps import READ_MAX, STARTING_MS, KnownMaps
 from yarnctl.frameworks.mapreduce.rest import Task, TaskAttempt
 from yarnctl.hadoop.wire.yarn import ContainerRow
 
@@ -32,53 +32,87 @@ def filled(*containers: str) -> KnownMaps:
 
 def test_known_map_has_its_tasks_progress() -> None:
     known = filled("c0", "c1")
-    found = known.known(APP, [task(0, 40.0), task(1, 70.0)], listed("c0", "c1"), NOW_MS)
-    assert [(one.attempt, one.progress_percent) for (one,) in found.values()] == [
+    found = known.look(APP, [task(0, 40.0), task(1, 70.0)], listed("c0", "c1"), NOW_MS)
+    assert [(one.attempt, one.progress_percent) for (one,) in found.known.values()] == [
         ("attempt_1_1_m_000000_0", 40.0),
         ("attempt_1_1_m_000001_0", 70.0),
     ]
+    assert found.to_read == []
 
 
 def test_map_whose_container_is_gone_is_read_again() -> None:
-    found = filled("c0", "c1").known(APP, [task(0), task(1)], listed("c1"), NOW_MS)
-    assert list(found) == [task(1).task]
+    found = filled("c0", "c1").look(APP, [task(0), task(1)], listed("c1"), NOW_MS)
+    assert (list(found.known), found.to_read) == ([task(1).task], [task(0).task])
 
 
 def test_ended_task_is_forgotten() -> None:
     known = filled("c0", "c1")
-    known.known(APP, [task(1)], listed("c0", "c1"), NOW_MS)
-    assert list(known.known(APP, [task(0), task(1)], listed("c0", "c1"), NOW_MS)) == [task(1).task]
+    known.look(APP, [task(1)], listed("c0", "c1"), NOW_MS)
+    found = known.look(APP, [task(0), task(1)], listed("c0", "c1"), NOW_MS)
+    assert (list(found.known), found.to_read) == ([task(1).task], [task(0).task])
 
 
-def test_container_of_no_known_attempt_makes_all_be_read_once() -> None:
+def test_one_look_reads_the_first_tasks_only() -> None:
+    tasks = [task(number) for number in reversed(range(READ_MAX + 9))]
+    found = KnownMaps().look(APP, tasks, {}, NOW_MS)
+    assert found.to_read == [row.task for row in tasks[:READ_MAX]]
+
+
+def test_many_maps_are_read_once_each() -> None:
+    known, tasks = KnownMaps(), [task(number) for number in range(3 * READ_MAX)]
+    containers = listed(*(f"c{number}" for number in range(3 * READ_MAX)))
+    read: list[str] = []
+    for _ in range(5):
+        for name in known.look(APP, tasks, containers, NOW_MS).to_read:
+            read.append(name)
+            known.note(APP, name, [attempt(int(name[-6:]), f"c{int(name[-6:])}")])
+    assert read == [row.task for row in tasks]
+    assert len(known.look(APP, tasks, containers, NOW_MS).known) == len(tasks)
+
+
+def test_container_of_no_known_attempt_makes_all_be_read_once_and_shown_meanwhile() -> None:
     known, both = filled("c0", "c1"), [task(0), task(1)]
     containers = listed("c0", "c1", "second")
-    assert known.known(APP, both, containers, NOW_MS) == {}
+    found = known.look(APP, both, containers, NOW_MS)
+    assert found.to_read == list(found.known) == [row.task for row in both]
     known.note(APP, both[0].task, [attempt(0, "c0"), attempt(0, "second", again=1)])  # read at each look
     known.note(APP, both[1].task, [attempt(1, "c1")])
-    assert list(known.known(APP, both, containers, NOW_MS)) == [both[1].task]
+    for _ in range(2):
+        found = known.look(APP, both, containers, NOW_MS)
+        assert (list(found.known), found.to_read) == ([both[1].task], [both[0].task])
 
 
 def test_container_of_a_starting_task_or_of_a_reduce_makes_nothing_be_read() -> None:
     both = [task(0), task(1)]
     for other in (listed("new", at_ms=NOW_MS - STARTING_MS + 1), listed("r", priority=REDUCE_PRIORITY)):
-        assert len(filled("c0", "c1").known(APP, both, listed("c0", "c1") | other, NOW_MS)) == 2
+        found = filled("c0", "c1").look(APP, both, listed("c0", "c1") | other, NOW_MS)
+        assert (len(found.known), found.to_read) == (2, [])
 
 
 def test_container_of_an_unread_task_makes_only_that_one_be_read() -> None:
-    found = filled("c0", "c1").known(APP, [task(0), task(1), task(2)], listed("c0", "c1", "c2"), NOW_MS)
-    assert list(found) == [task(0).task, task(1).task]
+    tasks = [task(0), task(1), task(2)]
+    found = filled("c0", "c1").look(APP, tasks, listed("c0", "c1", "c2"), NOW_MS)
+    assert (list(found.known), found.to_read) == ([tasks[0].task, tasks[1].task], [tasks[2].task])
 
 
-def test_reduces_and_attempts_without_a_container_are_not_kept() -> None:
+def test_task_without_an_attempt_is_read_again_when_a_container_may_be_its_own() -> None:
+    known, tasks = filled("c0"), [task(0), task(1), task(2)]
+    for row in tasks[1:]:
+        known.note(APP, row.task, [])
+    assert known.look(APP, tasks, listed("c0"), NOW_MS).to_read == []
+    new = listed("c0") | listed("new", at_ms=NOW_MS)
+    assert known.look(APP, tasks, new, NOW_MS).to_read == [tasks[1].task]
+    known.note(APP, tasks[1].task, [])  # the container is not its own
+    assert known.look(APP, tasks, new, NOW_MS).to_read == [tasks[2].task]
+
+
+def test_attempt_without_a_container_is_not_kept() -> None:
     known = KnownMaps()
-    known.note(APP, "task_1_1_r_000000", [attempt(0, "c0")])
     known.note(APP, task(1).task, [attempt(1, "")])
-    tasks = [Task("task_1_1_r_000000", "REDUCE", "RUNNING"), task(1)]
-    assert known.known(APP, tasks, listed("c0"), NOW_MS) == {}
+    assert known.look(APP, [task(1)], listed("c0"), NOW_MS) == ({}, [task(1).task])
 
 
 def test_dropped_application_is_forgotten() -> None:
     known = filled("c0")
     known.drop([APP])
-    assert known.known(APP, [task(0)], listed("c0"), NOW_MS) == {}
+    assert known.look(APP, [task(0)], listed("c0"), NOW_MS) == ({}, [task(0).task])

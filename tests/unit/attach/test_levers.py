@@ -20,6 +20,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.settings import LeverSettings
+from yarnctl.frameworks.mapreduce import known_maps
 from yarnctl.frameworks.mapreduce.observing import left_ms
 from yarnctl.hadoop.wire.tags import may_lose_tag_ratio
 
@@ -58,6 +59,23 @@ def test_a_map_that_will_end_in_time_is_awaited(cluster):
     cluster.mapping(cluster.apps[application(1)], 9, "n1:1", progress=95.0)
     shown = observed(cluster, levers=True)[MAP]
     assert kinds(shown, cluster.now_ms) == [("wait", 0), ("kill", 20_000)]
+
+
+def test_attempts_of_the_cheapest_maps_are_read_first_and_each_once(cluster, monkeypatch):
+    monkeypatch.setattr(known_maps, "READ_MAX", 2)
+    job = cluster.apps[application(1)]
+    for place, age_ms in enumerate((40_000, 5_000, 90_000, 20_000, 70_000), 9):
+        cluster.mapping(job, place, "n1:1", progress=1.0, startTime=cluster.now_ms - age_ms)
+    port = looking(cluster, levers=True)
+    port.observe(ObservationRequest())
+    cluster.rm.heard.clear()
+    shown = []
+    for _ in range(4):
+        found = port.observe(ObservationRequest(victims=(application(1),))).tasks[application(1)]
+        shown.append([int(task.attempt[-4:-2]) for task in found if task.kind == "map"])
+    assert shown == [[10, 12], [9, 10, 12, 13], [9, 10, 11, 12, 13], [9, 10, 11, 12, 13]]
+    reads = [heard.path for heard in cluster.rm.heard if "_m_" in heard.path]
+    assert len(reads) == len(set(reads)) == 5
 
 
 @pytest.mark.parametrize("progress", [0.0, 4.9, -1.0])

@@ -68,17 +68,26 @@ class GuardBounds(NamedTuple):
 class ApplicationLook:
     """One look at an application, as its read function uses it."""
 
-    def __init__(self, helpers: ThreadPoolExecutor, helpers_max: int) -> None:
+    def __init__(
+        self, helpers: ThreadPoolExecutor, helpers_max: int, clock_ms: Callable[[], int] | None = None
+    ) -> None:
         self._helpers = helpers
         self._helpers_max = helpers_max
+        self._clock_ms = clock_ms or monotonic_ms
 
-    def each(self, ask: Callable[[Key], Value], keys: Iterable[Key]) -> dict[Key, Value | Problem]:
-        """Return key -> answer or Problem, in the order of the keys; several are requested in parallel."""
+    def each(
+        self, ask: Callable[[Key], Value], keys: Iterable[Key], within_ms: int | None = None
+    ) -> dict[Key, Value | Problem]:
+        """Return key -> answer or Problem, in the order of the keys; several are requested in parallel.
+
+        ``within_ms``: after so long no further key is requested (None: all are); its answer is missing.
+        """
         wanted = list(dict.fromkeys(keys))
         todo, found = deque(wanted), dict[Key, Value | Problem]()
+        until_ms = None if within_ms is None else self._clock_ms() + within_ms
 
         def work() -> None:
-            while todo:
+            while todo and (until_ms is None or self._clock_ms() <= until_ms):
                 try:
                     key = todo.popleft()
                 except IndexError:  # a helper was quicker
@@ -94,7 +103,7 @@ class ApplicationLook:
         for one in helping:
             if not one.cancel():
                 one.result()
-        return {key: found[key] for key in wanted}
+        return {key: found[key] for key in wanted if key in found}
 
 
 class ReadAnswer(NamedTuple, Generic[Value]):
@@ -330,7 +339,7 @@ class ApplicationGuard:
             allowance = application._allowance
             helpers = HELPERS_EACH if application.is_prompt else 0
             with allowed(allowance):
-                answer = attempt(read.read, ApplicationLook(self._helpers, helpers))
+                answer = attempt(read.read, ApplicationLook(self._helpers, helpers, self.clock_ms))
             allowance.close()
             in_time = not self._is_slow(read)
             with self._lock:

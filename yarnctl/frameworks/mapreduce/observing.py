@@ -104,35 +104,37 @@ class TaskObserver:
         containers: Mapping[str, yarn.ContainerRow],
     ) -> MasterLook | Absent:
         master, at_ms = self.master(application), self._clock()
-        running = self._running(master)
-        if isinstance(running, Absent):
-            return running
-        tasks = running[: self._settings.tasks_max]
-        attempts = self._known_maps.known(application, tasks, containers, at_ms)
+        reduces = master.reduces()
+        maps = master.maps() if self._settings.levers else ()
+        if isinstance(reduces, Absent) or isinstance(maps, Absent):
+            return reduces if isinstance(reduces, Absent) else maps
+        tasks_max = self._settings.tasks_max
+        running = [row.task for row in reduces if row.state == "RUNNING"][:tasks_max]
+        running_maps = sorted(
+            (row for row in maps if row.state == "RUNNING"), key=lambda row: (price_ms(row, at_ms), row.task)
+        )
+        maps_seen = self._known_maps.look(application, running_maps, containers, at_ms)
         has_merged = False
-        answers = look.each(master.attempts, [row.task for row in tasks if row.task not in attempts])
-        for task, rows in answers.items():  # kept also where a later one fails: the next look reads less
+        answers = look.each(master.attempts, running)
+        read_maps = look.each(master.attempts, maps_seen.to_read, self._settings.look_wait_ms // 2)
+        for task, rows in read_maps.items():  # kept also where a later one fails: the next look reads less
             if not isinstance(rows, Problem | Absent):
                 self._known_maps.note(application, task, [row for row in rows if row.running])
-        for task, rows in answers.items():
+        attempts = maps_seen.known
+        for task, rows in (answers | read_maps).items():
             if isinstance(rows, Problem):
                 return Absent(str(rows))
             if isinstance(rows, Absent):
                 return rows  # the master stopped answering in the middle
             has_merged = has_merged or any(row.merged_at_ms > 0 for row in rows)
             attempts[task] = tuple(row for row in rows if row.running)
+        shown = (*running, *(row.task for row in running_maps if row.task in attempts))
+        attempts = {task: attempts[task] for task in shown[:tasks_max]}
         if has_merged and not maps_finished_at_ms:  # a job's first reduces waited until its last map finished
             found = master.maps_finished_at_ms()
             maps_finished_at_ms = 0 if isinstance(found, Absent) else found
         groups = self._groups(master, look, attempts, counters_max)
         return MasterLook(at_ms, attempts, maps_finished_at_ms, groups)
-
-    def _running(self, master: MasterClient) -> tuple[Task, ...] | Absent:
-        rows = master.reduces()
-        maps = master.maps() if self._settings.levers else ()
-        if isinstance(rows, Absent) or isinstance(maps, Absent):
-            return rows if isinstance(rows, Absent) else maps
-        return tuple(row for row in (*rows, *maps) if row.state == "RUNNING")
 
     def _groups(
         self,
@@ -257,6 +259,13 @@ class TaskObserver:
 def is_map(attempt: str) -> bool:
     """Return whether an attempt is a map's, by its id (``attempt_1_2_m_000003_0``)."""
     return "_m_" in attempt
+
+
+def price_ms(task: Task, now_ms: int) -> int:
+    """Return about what a running map's container costs: the work so far, or the wait for its end."""
+    worked_ms = max(0, now_ms - task.started_at_ms)
+    remaining_ms = left_ms(worked_ms, task.progress_percent / 100)
+    return worked_ms if remaining_ms < 0 else min(worked_ms, remaining_ms)
 
 
 def plain_view(attempt: TaskAttempt, container: yarn.ContainerRow, launch_ms: int, now_ms: int) -> TaskView:
