@@ -292,7 +292,9 @@ class Life:
         began_s = time.monotonic()
         done = command("restore", "--rm", rig.url, "--all")
         self.back_s = time.monotonic() - began_s
-        if done.returncode or (rig.value(), rig.records) != (wanted, []):
+        # A half record of a setting that was not lowered yet is removed by the next daemon that acts.
+        whole = [name for name in rig.records if not (self.case.point in UNRECORDED and name.startswith("."))]
+        if done.returncode or (rig.value(), whole) != (wanted, []):
             said = f"{done.stdout} {done.stderr}"
             raise Wrong(f"restore ends with {done.returncode}, {rig.value()}, {rig.records}: {said}")
 
