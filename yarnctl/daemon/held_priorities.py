@@ -27,9 +27,8 @@ class HeldPriorities:
         before, self._ranked = self._ranked, {}
         for one in held:
             change, at_ms = before.get(one.change.target, (one.change, now_ms))
-            if (
-                change != one.change or change.target in waiting or at_ms > now_ms
-            ):  # > : the clock was set back
+            is_set_back = at_ms > now_ms  # the clock
+            if change != one.change or change.target in waiting or is_set_back:
                 at_ms = now_ms
             self._ranked[change.target] = (one.change, at_ms)
             if one.why is None and now_ms - at_ms >= HOLD_MS:
