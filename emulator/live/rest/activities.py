@@ -119,6 +119,7 @@ class Activities:
             ask = app.asks[0]
             if scheduler is not None and not scheduler.within_headroom(app):
                 said = NO_HEADROOM + name
+                rows.append(_application(app, name, "REJECTED"))
                 return {"name": path, "allocationState": "SKIPPED", "diagnostic": said, "children": rows}
             rows.append({**_application(app, name), "children": [_request(node, ask, self._types)]})
         return {"name": path, "allocationState": "SKIPPED", "children": rows}
