@@ -500,6 +500,8 @@ def test_the_records_of_heartbeats_have_yarns_shape(tmp_path):
         assert rows["root.mkt"]["diagnostic"] == (
             f"Queue does not have enough headroom for inner highest-priority request from {large.id}"
         )
+        (last,) = rows["root.mkt"]["children"]
+        assert last == {"name": large.id, "appPriority": 0, "allocationState": "REJECTED"}
         one.background.run(lambda: one.hold("root.eng.lab", 1))
         full = root_of("n1:1")
         assert full == {

@@ -97,9 +97,12 @@ class AttachedPort:
         self.attachment = attachment
         self._web_proxy = web_proxy
         self._connection = connection = Connection(manager, hdfs, attachment, clock, queues)
-        self.activities = ActivityReader(
-            (explaining_manager or manager).activities, clock, lambda: connection.configuration or {}
-        )
+        explaining = explaining_manager or manager
+
+        def new_activities() -> ActivityReader:
+            return ActivityReader(explaining.activities, clock, lambda: connection.configuration or {})
+
+        self.activities = new_activities()
         self._observer = ClusterObserver(connection, self.activities)
         self._predicted = PredictedDemand(connection, first_asks)
         self._live = LiveContainers(connection)
@@ -114,7 +117,7 @@ class AttachedPort:
         self.permission = Permission(connection, readers)
         self.queue_settings = Queues(connection)
         reversible: dict[ChangeKind, ReversibleSetting] = {"queue": QueueMaximum(connection)}
-        reversible["priority"] = ApplicationPriority(connection)
+        reversible["priority"] = ApplicationPriority(connection, new_activities)
         reversible["preemption"] = QueuePreemption(connection)
         files = None if hdfs is None else ChangeFiles(hdfs, LOCK_PATH, attachment.instance or "port")
         self.restorer = restorer = Restorer(files, reversible, self.perform, clock)

@@ -16,6 +16,7 @@ from typing import Literal, get_args
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.daemon.admission.admission_controller import AdmissionController
 from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
+from yarnctl.daemon.held_priorities import HeldPriorities
 from yarnctl.daemon.preemption_switch import KIND as PREEMPTION
 from yarnctl.daemon.preemption_switch import PreemptionSwitch
 from yarnctl.daemon.queue_caps import QueueCaps
@@ -295,7 +296,7 @@ class Loop:
         self._state = ""
         self._state_logged: tuple[str, tuple[ModeReason, ...]] | None = None
         self._restorer = restorer
-        self._ranks = ranks
+        self._held_priorities = HeldPriorities(restorer) if ranks and restorer is not None else None
         if restorer is not None:
             restorer.write = self._write
             if ranks:
@@ -478,8 +479,11 @@ class Loop:
             restorer.make_due(MayNotAct(), self._kinds)
             restorer.reconcile()
             return
-        if not self._ranks:
+        if self._held_priorities is None:
             restorer.make_due(LeftByEarlierRun(), ("priority",))
+        else:
+            seen = self.port.last_observation
+            self._held_priorities.reconcile(None if seen is None else seen.snapshot, self.controller.now_ms)
         restorer.reconcile(self.controller.ledger.by_victim)
 
     def _record_ranking(self, ranking: Ranking) -> None:

@@ -6,6 +6,7 @@
   record outlives this process: a standby that switches, too, keeps it; any other process restores the key.
 * A pause or a block restores the key when production no longer waits, at most ``HOLD_MS`` later. YARN kills a
   container that it warned earlier within 1.2 s of being allowed to, as long as the demand lasts.
+* An answer that is missing is no reason to switch for ``LOOK_MS``: the next look mostly has it.
 * A stop leaves the record. Its reader is the standby, or ``yarnctl restore`` (``ExecStopPost``).
 * A restarted ResourceManager may have forgotten the key: it is set again at the first look.
 * While one queue cannot be switched, yarnctl does not act: after ``HOLD_MS`` the others' keys are restored.
@@ -25,8 +26,19 @@ from yarnctl.deciding.model import (
     Refused,
     Withheld,
 )
-from yarnctl.deciding.reasons.modes import LockRanOut, ModeReason, PreemptionOn
+from yarnctl.deciding.reasons.modes import (
+    FoldersNotSeen,
+    FoldersUnreachable,
+    HdfsUnwritable,
+    LockRanOut,
+    ManagerSettling,
+    ModeReason,
+    PreemptionOn,
+    PreemptionUnknown,
+    YarnPreemptsSomewhere,
+)
 from yarnctl.deciding.reasons.orders import LeaderActs, LeftByEarlierRun, MayNotAct
+from yarnctl.deciding.reasons.queue_naming import QueuesUnread
 from yarnctl.deciding.records import Record, performed
 from yarnctl.errors import YarnctlError
 from yarnctl.journal.rendering import said
@@ -39,6 +51,18 @@ KIND: ChangeKind = "preemption"
 ON, OFF = "true", "false"
 HOLD_MS = 30_000
 """The longest that YARN's preemption stays off after yarnctl may not act any more, while production waits."""
+LOOK_MS = 10_000
+"""How long YARN's preemption stays off while answers are missing, whether production waits or not."""
+INCOMPLETE = (
+    FoldersNotSeen,
+    FoldersUnreachable,
+    HdfsUnwritable,
+    ManagerSettling,
+    PreemptionUnknown,
+    QueuesUnread,
+    YarnPreemptsSomewhere,
+)
+"""Reasons that say only that some answer is missing."""
 RETRY_MS = 5_000
 
 
@@ -91,7 +115,9 @@ class PreemptionSwitch:
         elif self._closed_at_ms is None:
             self._closed_at_ms = now_ms
         held_ms = 0 if self._closed_at_ms is None else now_ms - self._closed_at_ms
-        if is_closed and not (may_wait and 0 <= held_ms < HOLD_MS):
+        may_be_a_look = isinstance(closed, INCOMPLETE) and restorer.leads()
+        hold_ms = HOLD_MS if may_wait else LOOK_MS if may_be_a_look else 0
+        if is_closed and not 0 <= held_ms < hold_ms:
             restorer.make_due(MayNotAct(), (KIND,))
             return
         if closed is None:

@@ -3,19 +3,27 @@
 YARN's order is kept as the order of urgency: of deadlines or of laxities, as the eviction policy (MDF with
 EDF, MLF with LLF, else suspending and resuming undo each other). An accepted priority is not sent again,
 unless a tick later the view still differs; a refused application is paused, twice as long after each refusal.
+A priority of ``HOLD_MS`` or more ago that no longer shows, and whose application does not wait, was restored
+(:mod:`yarnctl.daemon.held_priorities`): one is sent again once the application waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
 from yarnctl.deciding import model
 from yarnctl.deciding.ledger_state import DOUBLINGS_MAX
+from yarnctl.deciding.partitions import merged
 from yarnctl.deciding.policies import FOREVER_MS, laxity_ms
 from yarnctl.deciding.records import Ranked, Ranking
 from yarnctl.deciding.settings import Settings
+
+HOLD_MS = 60_000
+"""How long a priority lasts after its application last waited, and after it was last sent."""
+RESTORED = (0, FOREVER_MS)
+"""Instead of the refusals of an application: its priority was restored while it did not wait."""
 
 Urgency = tuple[int, int, str]
 """(deadline or laxity in ms, submitted, id): smallest is most urgent."""
@@ -39,6 +47,15 @@ def with_deadlines(snapshot: model.Snapshot, sold: Mapping[str, int]) -> model.S
         for view in snapshot.applications
     )
     return msgspec.structs.replace(snapshot, applications=views)
+
+
+def waiting_in(snapshot: model.Snapshot) -> frozenset[str]:
+    """Return the applications whose priority counts: with pending requests, or without their master yet."""
+    return frozenset(
+        view.application
+        for view in merged(snapshot).applications
+        if view.requests or view.containers <= 0 or view.application in snapshot.left_out
+    )
 
 
 def margin_ms(settings: Settings) -> int:
@@ -157,7 +174,7 @@ class Prioritiser:
         settings = self._settings
         ordered = in_order(snapshot.applications, now_ms, settings, self._urgent_first)
         self._urgent_first = [view.application for view in ordered]
-        self._drop(ordered, as_of_ms)
+        self._drop(ordered, as_of_ms, waiting_in(snapshot))
         sent_priorities = {name: priority for name, (priority, _) in self._sent.items()}
         changes = [
             change
@@ -168,18 +185,22 @@ class Prioritiser:
             return None
         return Ranking(now_ms, ranked(ordered, changes, now_ms, settings)), changes
 
-    def _drop(self, ordered: Sequence[model.ApplicationView], as_of_ms: int) -> None:
+    def _drop(
+        self, ordered: Sequence[model.ApplicationView], as_of_ms: int, waiting: Collection[str]
+    ) -> None:
         """Drop ended applications, and sent priorities that do not show a tick later."""
-        self._sent = {
-            view.application: sent
-            for view in ordered
-            if (sent := self._sent.get(view.application)) is not None
-            and (sent[0] == view.priority or as_of_ms - sent[1] <= self._settings.tick_ms)
-        }
-        refused = self._refused
-        self._refused = {
-            view.application: refused[view.application] for view in ordered if view.application in refused
-        }
+        before, refused = self._sent, self._refused
+        self._sent, self._refused = {}, {}
+        for view in ordered:
+            name, sent = view.application, before.get(view.application)
+            if name in refused and (refused[name] != RESTORED or name not in waiting):
+                self._refused[name] = refused[name]
+            if sent is None:
+                continue
+            if sent[0] == view.priority or as_of_ms - sent[1] <= self._settings.tick_ms:
+                self._sent[name] = sent
+            elif name not in waiting and as_of_ms - sent[1] >= HOLD_MS:
+                self._refused[name] = RESTORED
 
     def settle(self, action: model.SetPriority, outcome: model.Outcome, now_ms: int) -> None:
         """Apply a change's outcome."""

@@ -4,6 +4,7 @@
 the setting reads                     what happens
 ====================================  ======================================================
 its value before the change           the change has ended
+its value, not yet seen in effect     it is read again after a pause; at a stop the change has ended
 the value that yarnctl set            it is restored, and read again after a pause
 another value                         its owner changed it: it stays, and the change has ended
 nothing: it no longer exists          the change has ended
@@ -71,7 +72,7 @@ Key = tuple[ChangeKind, str]
 class Reading(NamedTuple):
     """What a setting reads. ``found``: the value, or why it cannot be read."""
 
-    state: Literal["before", "now", "other", "gone", "unread", "late"]
+    state: Literal["before", "unseen", "now", "other", "gone", "unread", "late"]
     found: str = ""
 
 
@@ -211,7 +212,7 @@ class Restorer:
         self.make_due(why, kinds)
         for one in [each for each in self.open.values() if each.why is not None]:
             if isinstance(self.attempt(one), Accepted) and one.change.key in self.open:
-                self.attempt(one)
+                self.attempt(one, is_last=True)
         self._again_at_ms = 0
         self._tidy()
 
@@ -229,7 +230,7 @@ class Restorer:
         self._tidy()
         return outcome
 
-    def attempt(self, open_change: OpenChange) -> Outcome:
+    def attempt(self, open_change: OpenChange, *, is_last: bool = False) -> Outcome:
         """Read a setting; end its change, or request the value before. Accepted: ended, or requested."""
         change = open_change.change
         try:
@@ -247,6 +248,10 @@ class Restorer:
             case "unread" | "late":
                 outcome = Unknown(ClientFault(reading.found[:FAULT_MAX]))
                 return self._postpone(open_change, outcome, is_late=reading.state == "late")
+            case "unseen" if is_last:
+                self._end(open_change, reading.found, ReadBack())
+            case "unseen":
+                return self._postpone(open_change, Accepted())
             case "now":
                 return self._request(open_change)
         return Accepted()
@@ -335,7 +340,8 @@ class Restorer:
     def state(self, change: Change) -> str:
         """Return how a setting reads, as :class:`Reading` has it."""
         try:
-            return self._settings[change.kind].read(change).state
+            state = self._settings[change.kind].read(change).state
+            return "before" if state == "unseen" else state
         except YarnctlError:
             return "unread"
 

@@ -70,8 +70,7 @@ class Activities:
         """Return the way to the request that holds a node."""
         app, ask = reservation
         element = {
-            "name": self._id(app),
-            "allocationState": "RE_RESERVED",
+            **_application(app, self._id(app), "RE_RESERVED"),
             "children": [_request(node, ask, self._types, "RE_RESERVED")],
         }
         path = f"root.{app.queue.name}"
@@ -115,17 +114,16 @@ class Activities:
         for app in leaf.demand:
             name = self._id(app)
             if leaf.user_mib is not None and leaf.users.get(app.user, 0) > leaf.user_mib:
-                rows.append({"name": name, "allocationState": "SKIPPED", "diagnostic": USER_AT_LIMIT})
+                rows.append({**_application(app, name), "diagnostic": USER_AT_LIMIT})
                 continue
             ask = app.first_ask(node.label)
             if ask is None:
                 continue
             if scheduler is not None and not scheduler.within_headroom(app, ask):
                 said = NO_HEADROOM + name
+                rows.append(_application(app, name, "REJECTED"))
                 return {"name": path, "allocationState": "SKIPPED", "diagnostic": said, "children": rows}
-            rows.append(
-                {"name": name, "allocationState": "SKIPPED", "children": [_request(node, ask, self._types)]}
-            )
+            rows.append({**_application(app, name), "children": [_request(node, ask, self._types)]})
         return {"name": path, "allocationState": "SKIPPED", "children": rows}
 
 
@@ -136,6 +134,11 @@ def _is_waited_in(scheduler: TreeScheduler, queue: TreeQueue) -> bool:
         for each in scheduler.nodes.values()
         if each.leaf is not None and (each is queue or queue in each.chain)
     )
+
+
+def _application(app: Application, name: str, state: str = "SKIPPED") -> dict[str, Any]:
+    """Return an application's element; its priority is what the scheduler grants by, not what /apps shows."""
+    return {"name": name, "appPriority": app.priority, "allocationState": state}
 
 
 def _request(node: Node, ask: Ask, types: Sequence[str], state: str = "SKIPPED") -> dict[str, Any]:

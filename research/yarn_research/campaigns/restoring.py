@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -185,7 +185,13 @@ def fault(cluster: Cluster, job: Beside, folder: Path, number: int) -> dict[str,
 
 
 def play_job(
-    cluster: Cluster, job: Beside, folder: Path, kind: str, numbers: range, kept: Restorings, file: Path
+    cluster: Cluster,
+    job: Beside,
+    folder: Path,
+    kind: str,
+    numbers: Sequence[int],
+    kept: Restorings,
+    file: Path,
 ) -> None:
     """Play the faults of one application; a fault that fails to be played is written down as well."""
     for number in numbers:
@@ -202,23 +208,24 @@ def play_job(
         click.echo(f"{kind} {number}: {kept.faults[-1]}", err=True)
 
 
-def played(kept: Restorings, kind: str) -> int:
-    """Return how many faults of a kind are played."""
-    return sum(row["kind"] == kind for row in kept.faults)
+def next_of(numbers: Sequence[int], kept: Restorings, kind: str) -> list[int]:
+    """Return the faults beside the next application: those of ``numbers`` that are not played yet."""
+    played = {row["number"] for row in kept.faults if row["kind"] == kind}
+    return [number for number in numbers if number not in played][:FAULTS_OF_A_JOB]
 
 
-def beside_spark(folder: Path, kept: Restorings, file: Path, faults: int, ends_s: float) -> None:
+def beside_spark(folder: Path, kept: Restorings, file: Path, faults: Sequence[int], ends_s: float) -> None:
     """Play the faults beside Spark that are not played yet."""
     plugin = plugin_in(folder)
     with Cluster(mutable(spark_draining.SHAPE)) as cluster:
         prepare(cluster)
-        while (first := played(kept, "spark")) < faults and time.monotonic() < ends_s:
+        while (numbers := next_of(faults, kept, "spark")) and time.monotonic() < ends_s:
+            first = numbers[0]
             work = Work(maps=24, keys=KEYS, map_s=0.2, key_s=KEY_S, reduces=KEYS // 2)
             spark = BesideSpark(
                 cluster, folder / f"spark-{first}", wrap=("--plugin", plugin), executors=EXECUTORS, work=work
             )
             with spark:
-                numbers = range(first, min(first + FAULTS_OF_A_JOB, faults))
                 play_job(cluster, spark, folder, "spark", numbers, kept, file)
                 (spark.marks / "hurry").touch()
                 digest = spark.until_over()
@@ -227,15 +234,15 @@ def beside_spark(folder: Path, kept: Restorings, file: Path, faults: int, ends_s
             keep(file, kept)
 
 
-def beside_flink(folder: Path, kept: Restorings, file: Path, faults: int, ends_s: float) -> None:
+def beside_flink(folder: Path, kept: Restorings, file: Path, faults: Sequence[int], ends_s: float) -> None:
     """Play the faults beside Flink that are not played yet."""
     with Cluster(mutable(flink_rescaling.SHAPE)) as cluster:
         prepare(cluster)
         there = install(cluster, folder)
-        while (first := played(kept, "flink")) < faults and time.monotonic() < ends_s:
+        while (numbers := next_of(faults, kept, "flink")) and time.monotonic() < ends_s:
+            first = numbers[0]
             job = BesideFlink(cluster, there, f"count-{first}", numbers=NUMBERS, number_ms=NUMBER_MS)
             with job:
-                numbers = range(first, min(first + FAULTS_OF_A_JOB, faults))
                 play_job(cluster, job, folder, "flink", numbers, kept, file)
                 ended = job.until_over()
                 wrong = faults_of(job.written(), NUMBERS)
@@ -267,15 +274,19 @@ def judged(kept: Restorings) -> dict[str, Any]:
 @click.option("--minutes", type=float, help="Start no application after this many minutes.")
 @click.option("--kind", type=click.Choice(["spark", "flink"]), multiple=True, default=("spark", "flink"))
 @click.option("--faults", type=click.IntRange(1), default=15, show_default=True, help="Faults of each kind.")
+@click.option("--then", type=click.Choice(THEN), multiple=True, default=THEN, help="What follows the kill.")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
-def command(minutes: float | None, kind: tuple[str, ...], faults: int, output: Path) -> None:
+def command(
+    minutes: float | None, kind: tuple[str, ...], faults: int, then: tuple[str, ...], output: Path
+) -> None:
     """Play what is not played yet, then judge."""
     ends_s = time.monotonic() + 60 * minutes if minutes else math.inf
     kept = gone_on(output, Restorings(head(KIND, hadoop=spark_draining.SHAPE.version)))
     kept.sittings.append({"began": now(), "machine": machine()})
     folder = Path(tempfile.mkdtemp(prefix="restoring-"))
+    numbers = [number for number in range(faults) if THEN[number // 4 % 4] in then]
     for name in kind:
-        (beside_spark if name == "spark" else beside_flink)(folder, kept, output, faults, ends_s)
+        (beside_spark if name == "spark" else beside_flink)(folder, kept, output, numbers, ends_s)
     shutil.rmtree(folder)
     print_json(judged(kept))
 

@@ -161,9 +161,9 @@ class Stage:
         self.names[one.job.name] = name
         return name
 
-    def daemon(self, listen: str, state: str, *words: str) -> subprocess.Popen[str]:
-        """Start ``yarnctl run``."""
-        told = ("--rm", self.url, "--listen", listen, "--state-dir", str(self.folder / state))
+    def daemon(self, listen: str, state: str, *words: str, url: str = "") -> subprocess.Popen[str]:
+        """Start ``yarnctl run``; ``url``: of the ResourceManager ("": the stage's)."""
+        told = ("--rm", url or self.url, "--listen", listen, "--state-dir", str(self.folder / state))
         token = () if listen == "off" else ("--token-file", str(self.token))
         process = self.program("run", *told, *token, *words, log=self.folder / f"{state}.log")
         self.processes.append(process)
@@ -400,7 +400,8 @@ def judged(found: Evidence, answers: Sequence[Answer] | None = None) -> Judged:
     for answer in found.answers if answers is None else answers:
         from_ms = window(found.looks, answer.view_ms)
         until_ms = next((each.at_ms for each in found.pictures if each.at_ms >= answer.at_ms), answer.at_ms)
-        pictures = [each for each in found.pictures if from_ms <= each.at_ms <= until_ms]
+        begun_ms = max((each.at_ms for each in found.pictures if each.at_ms <= from_ms), default=from_ms)
+        pictures = [each for each in found.pictures if begun_ms <= each.at_ms <= until_ms]
         if not pictures:
             continue
         recorded = [each for each in found.pictures if from_ms - RECORD_MS <= each.at_ms <= until_ms]
@@ -567,6 +568,7 @@ LIES: Mapping[str, Lie] = {
     "no runner": _cause_as("no-runner-carried", "not-checkpointable", "loss-budget"),
     "in shuffle": _cause_as("not-checkpointable", "no-runner-carried", "no-streaming-reducer", "cost"),
     "left alone": _cause_as("left-alone", "no-runner-carried", "no-reduces", "cost"),
+    "does not answer": _cause_as("unreachable", "not-checkpointable", "no-runner-carried", "cost"),
     "another kind": _cause_as("other-kind", "left-alone", "no-runner-carried", "no-drain-tag"),
     "no reason at all": _silent,
 }  # fmt: skip

@@ -31,7 +31,7 @@ from yarn_research.campaigns.waiting_live import (
     is_up,
     until,
 )
-from yarn_research.campaigns.waiting_truth import Daemon, now_ms
+from yarn_research.campaigns.waiting_truth import RIVAL_HOST, Daemon, now_ms
 from yarnctl.deciding.queue_hold import FIRST_PAUSE_MS
 from yarnctl.traces.job import Job
 from yarnctl.units import Resources
@@ -106,7 +106,7 @@ def flag(name: str, *, on: bool) -> Act:
 
 def rival(stage: Stage) -> None:
     """Start another daemon, and wait until it holds the lock."""
-    stage.daemon("off", "rival", "--enforce")
+    stage.daemon("off", "rival", "--enforce", url=stage.url.replace("127.0.0.1", RIVAL_HOST))
     until(
         lambda: "locked" in stage.run(lambda _: stage.wire.picture()).flags, "the other daemon holds the lock"
     )

@@ -4,8 +4,9 @@ Law: a picture is taken on the emulator's own thread, of its actors (requests, q
 timetables) and of the requests that yarnctl has sent it; not of yarnctl's snapshot, records or answers.
 
 The lag: an answer shows what yarnctl saw in its newest look. So a claim is true if one picture shows it,
-from the begin of the look before the newest one (:func:`window`) until just after the answer. A look begins
-with yarnctl's GET of ``/scheduler``, which is seen here; so the window follows a slow machine.
+from the begin of the look before the newest one (:func:`window`) until just after the answer. The newest
+picture before the begin counts: it shows how it was then. A look begins with yarnctl's GET of ``/scheduler``,
+which is seen here; so the window follows a slow machine.
 """
 
 from __future__ import annotations
@@ -31,9 +32,15 @@ from yarnctl.units import Resources, fits
 Item = Mapping[str, Any]
 """One application of ``GET /v1/applications``."""
 LOCK_MS = 2500
-"""yarnctl writes to HDFS every two seconds: only then it sees that HDFS is back."""
+"""yarnctl writes to HDFS every two seconds: only then it sees that HDFS is back, or the lock free."""
+RIVAL_HOST = "localhost"
+"""By this name of the ResourceManager's host another daemon is told apart."""
 BUSY_MS = 75
 """Pictures are due every 50 ms."""
+LATE_MS = 200
+"""A look waits 300 ms for all masters together; an answer later than this may be missing in it."""
+SILENT_MS = 30_000
+"""So long yarnctl leaves a job alone whose master did not answer in a look."""
 Verb = Literal["suspend", "kill", "drain"]
 SOON_MS = 1000
 """Timetables and looks are that far apart at most: a span that yarnctl reads is so much older."""
@@ -112,6 +119,7 @@ class Picture(NamedTuple):
     """The cluster at one instant. ``orders``: all that were sent until then, without the withdrawn ones.
 
     ``gone``: containers of orders that had ended, and when. ``flags``: what a scenario has brought about.
+    ``unanswered``: application -> when an answer of its master to yarnctl was last missing, or late.
     """
 
     at_ms: int
@@ -121,12 +129,14 @@ class Picture(NamedTuple):
     orders: tuple[Order, ...]
     gone: Mapping[str, int]
     flags: frozenset[str]
+    unanswered: Mapping[str, int] = {}
 
 
 _STATE = re.compile(r"/attempts/(attempt_[0-9]+_[0-9]+_[mr]_[0-9]+_[0-9]+)/state$")
 _SIGNAL = re.compile(r"/containers/(container_[0-9_]+)/signal/GRACEFUL_SHUTDOWN$")
 _REQUEST = re.compile(r"/(attempt_[0-9]+_[0-9]+_[mr]_[0-9]+_[0-9]+)/[^/]+\.request\.json$")
 _WITHDRAWN = re.compile(r"/(attempt_[0-9]+_[0-9]+_[mr]_[0-9]+_[0-9]+)/[^/]+\.withdrawn$")
+_PROXIED = re.compile(r"/proxy/(application_[0-9_]+)/")
 _LEAVE = re.compile(r"/(application_[0-9_]+)/[0-9]{9}-leave-[^/]+\.order$")
 
 
@@ -162,6 +172,11 @@ def _short_heartbeat(body: Any) -> None:
             row["value"] = "500"
 
 
+def _of_rival(scope: Any) -> bool:
+    """Return whether a request is of the other daemon: its looks are not those of the one that is judged."""
+    return any(name == b"host" and value.startswith(RIVAL_HOST.encode()) for name, value in scope["headers"])
+
+
 class Wire:
     """The emulator's web, and what yarnctl sends through it. ``flags`` "down", "store-down": no answer.
 
@@ -174,7 +189,9 @@ class Wire:
         self.looks: list[int] = []
         self.orders: dict[str, Order] = {}
         self.gone: dict[str, int] = {}
-        self._store_down_ms = 0
+        self._store_down_ms = self._rival_ms = 0
+        self._asked: dict[int, tuple[str, int]] = {}
+        self._unanswered: dict[str, int] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.whole.web, name)
@@ -193,17 +210,43 @@ class Wire:
             await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
             await send({"type": "http.response.body", "body": b""})
             return
-        if ours and path.endswith("/ws/v1/cluster/scheduler"):
+        if ours and path.endswith("/ws/v1/cluster/scheduler") and not _of_rival(scope):
             self.looks.append(now_ms())
         if ours and scope["method"] != "GET":
             self._note(path)
         if "wrong-order" in self.flags and path.endswith("/ws/v1/cluster/scheduler"):
             send = _misstated(send, _production_first)
-        if "wrong-heartbeat" in self.flags and path.endswith("/conf"):
+        if "wrong-heartbeat" in self.flags and path == "/conf":
             send = _misstated(send, _short_heartbeat)
+        if match := _PROXIED.match(path):
+            await self._proxied(match[1], scope, receive, send)
+            return
         await self.whole.web(scope, receive, send)
         if ours and (target := parse_qs(query).get("destination")):
             self._renamed(target[0])
+
+    async def _proxied(self, application: str, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request to a master on, and note if its answer is missing, an error, or late."""
+        statuses: list[int] = []
+
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            await send(message)
+
+        began_ms, number = now_ms(), id(statuses)
+        self._asked[number] = (application, began_ms)
+        try:
+            await self.whole.web(scope, receive, sent)
+        finally:
+            del self._asked[number]
+            if statuses[:1] != [200] or now_ms() - began_ms > LATE_MS:
+                self._unanswered[application] = now_ms()
+
+    def _missing(self) -> dict[str, int]:
+        """Return application -> when an answer of its master was last missing."""
+        late = {name: now_ms() for name, at_ms in self._asked.values() if now_ms() - at_ms > LATE_MS}
+        return {**self._unanswered, **late}
 
     def _note(self, path: str) -> None:
         if match := _STATE.search(path):
@@ -269,9 +312,23 @@ class Wire:
         nodes = {name: _room(self.whole, name) for name in manager.nodes}
         if "store-down" in self.flags:
             self._store_down_ms = now_ms()
-        lately = ("store-down",) if now_ms() - self._store_down_ms < LOCK_MS else ()
-        flags = frozenset((*self.flags, *self._lock(), *lately))
-        return Picture(now_ms(), apps, queues, nodes, tuple(self.orders.values()), dict(self.gone), flags)
+        lately = ["store-down"] if now_ms() - self._store_down_ms < LOCK_MS else []
+        locked = list(self._lock())
+        if locked and "rival" in self.flags:
+            self._rival_ms = now_ms()
+        if now_ms() - self._rival_ms < LOCK_MS:
+            lately.append("rival-lately")
+        flags = frozenset((*self.flags, *locked, *lately))
+        return Picture(
+            now_ms(),
+            apps,
+            queues,
+            nodes,
+            tuple(self.orders.values()),
+            dict(self.gone),
+            flags,
+            self._missing(),
+        )
 
     def _lock(self) -> Iterable[str]:
         """Return "locked" if the newest term of the lock in HDFS is held."""
@@ -430,7 +487,7 @@ def _served_without(claim: Claim, picture: Picture, app: App) -> str:
 def _not_acting(claim: Claim, picture: Picture) -> str:
     code, flags = claim.code, picture.flags
     if code == "lock-held-elsewhere":
-        return "" if {"rival", "locked"} <= flags else "no other process holds the lock"
+        return "" if "rival-lately" in flags else "no other process holds the lock"
     wanted = {
         "paused": "paused",
         "cluster-fault": "down",
@@ -647,6 +704,10 @@ def _cause(claim: Claim, picture: Picture, row: Item) -> str:
         case "driver-starting" | "answer-late" | "configuration-unread" | "not-observed" | "late":
             young = any(each.kind == "am" and each.age_ms < 60 * SOON_MS for each in victim.tasks)
             return "" if not victim.registered or young else "it answers"
+        case "unreachable":
+            since_ms = claim.pictures[0].at_ms - SILENT_MS
+            is_missing = picture.unanswered.get(victim.id, 0) >= since_ms
+            return "" if is_missing or is_busy(claim.pictures) else "its master answers every request"
         case "job-budget":
             return "" if _sent(claim.pictures, victim.id)[1] else "no order is open"
         case (

@@ -10,9 +10,19 @@ import pytest
 from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon
 from tests.unit.restoring.world import FOLDER, Folder, Host, Trap, Values
 from yarnctl.daemon.loop import Loop
-from yarnctl.daemon.preemption_switch import HOLD_MS, RETRY_MS, PreemptionSwitch
+from yarnctl.daemon.preemption_switch import HOLD_MS, LOOK_MS, RETRY_MS, PreemptionSwitch
 from yarnctl.deciding.model import Change, DisablePreemption, Outcome, Refused, Unknown, Withheld
-from yarnctl.deciding.reasons.modes import LockRanOut, ManagerSettling, ModeReason, Paused, PreemptionOn
+from yarnctl.deciding.reasons.modes import (
+    FoldersUnreachable,
+    HdfsUnwritable,
+    LockHeldElsewhere,
+    LockRanOut,
+    ManagerSettling,
+    ModeReason,
+    Paused,
+    PreemptionOn,
+    PreemptionUnknown,
+)
 from yarnctl.deciding.reasons.orders import ReadBack
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.records import Lowering, Performed, Restored, performed
@@ -99,6 +109,33 @@ def test_pause_waits_for_the_end_of_demand_and_at_most_a_stated_time() -> None:
     net.tick(HOLD_MS + 5_000, PAUSED, waits=True)
     assert net.values.values[RESEARCH] == "true"
     net.tick(HOLD_MS + 6_000, PAUSED)
+    assert net.values.values[RESEARCH] == ""
+
+
+@pytest.mark.parametrize(
+    "missing", [FoldersUnreachable("timed out"), HdfsUnwritable("x"), PreemptionUnknown()]
+)
+def test_an_answer_that_is_missing_for_a_while_switches_nothing(missing: ModeReason) -> None:
+    net = Net()
+    net.tick(0)
+    for at_ms in range(1_000, 1_000 + LOOK_MS, 1_000):
+        net.tick(at_ms, missing)
+        assert net.values.values[RESEARCH] == "true"
+    net.tick(1_000 + LOOK_MS)
+    assert net.requests == [RESEARCH], "it is not set again"
+    net.tick(20_000, missing)
+    net.tick(20_000 + LOOK_MS, missing)
+    assert net.values.values[RESEARCH] == ""
+
+
+@pytest.mark.parametrize("why", [PAUSED, LockRanOut(), LockHeldElsewhere(), HdfsUnwritable("x")])
+def test_a_pause_and_a_lost_lock_during_a_missing_answer_end_the_wait_at_once(why: ModeReason) -> None:
+    net = Net()
+    net.tick(0)
+    net.tick(1_000, FoldersUnreachable("timed out"))
+    net.host.leads = not isinstance(why, HdfsUnwritable)
+    net.tick(2_000, why)
+    assert all(one.why is not None for one in net.host.restorer.open.values())
     assert net.values.values[RESEARCH] == ""
 
 

@@ -71,7 +71,7 @@ class ActivityReader:
         now_ms = self._clock()
         wanted = list(dict.fromkeys([*nodes, *self.suspects[:NODES_MAX]]))
         self._known = {node: self._known[node] for node in wanted if node in self._known}
-        if now_ms < self._paused_until_ms <= now_ms + PAUSE_MS:
+        if self.is_paused:
             return
         due = sorted(node for node in wanted if self._is_due(node, now_ms))
         for node in sorted(due, key=lambda node: self._urgency(node, now_ms))[:READS_MAX]:
@@ -114,6 +114,17 @@ class ActivityReader:
             for node, known in self._known.items()
             if known.record is not None and 0 <= now_ms - known.record_at_ms <= KEPT_MS
         }
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the last request failed, and none is sent for a while."""
+        now_ms = self._clock()
+        return now_ms < self._paused_until_ms <= now_ms + PAUSE_MS
+
+    def priority(self, application: str) -> int | None:
+        """Return the priority by which the scheduler grants to an application; None: no record names it."""
+        found = [record.priority_of(application) for record in self.records().values()]
+        return next((priority for priority in found if priority is not None), None)
 
     def reserved(self) -> Mapping[str, str]:
         """Return node -> application that it is reserved for, of the nodes with such a record."""

@@ -106,6 +106,13 @@ class DemandOver(Reason, frozen=True):
     sentence = "no production application has pending requests any more"
 
 
+class NotRankedLately(Reason, frozen=True):
+    """Of a priority: its application ranks again with its next pending request."""
+
+    sentence = "no ranking of the last {held_ms:span} had a pending request of the application"
+    held_ms: int
+
+
 class LeftByEarlierRun(Reason, frozen=True):
     sentence = "an earlier run left the value changed"
 
@@ -145,7 +152,7 @@ class OperatorRestores(Reason, frozen=True):
 
 
 _Lowered = QueueServing | DeadlineOrder | LeaderActs
-_Due = DemandOver | LeftByEarlierRun | Stopping | MayNotAct | OperatorRestores
+_Due = DemandOver | NotRankedLately | LeftByEarlierRun | Stopping | MayNotAct | OperatorRestores
 _Ended = ReadBack | TargetGone | ChangedByOthers | NotChanged | TakenOver
 ChangeReason = _Lowered | _Due | _Ended
 """Why a setting is lowered, restored, or no longer restored (``lowering``, ``restoring``, ``restored``)."""

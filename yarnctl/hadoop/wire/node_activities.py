@@ -20,12 +20,16 @@ WORDS_MAX = 300  # The characters of YARN's words that are shown
 
 
 class ActivityElement(msgspec.Struct, frozen=True):
-    """A queue, application, request or node that the heartbeat looked at; ``diagnostic``: YARN's words."""
+    """A queue, application, request or node that the heartbeat looked at; ``diagnostic``: YARN's words.
+
+    ``priority``: of an application, the level that the scheduler grants by, which ``/apps`` may not show.
+    """
 
     name: str = ""
     state: str = field(name="allocationState", default="")
     diagnostic: str = ""
     children: tuple[ActivityElement, ...] = ()
+    priority: int | None = field(name="appPriority", default=None)
 
     def walk(self) -> Iterator[ActivityElement]:
         """Yield this element and all below it, from the top."""
@@ -57,6 +61,14 @@ class NodeActivities(msgspec.Struct, frozen=True):
                 names = [each.name for each in allocation.root.walk() if each.name.startswith(APPLICATION)]
                 return names[-1] if names else ""
         return ""
+
+    def priority_of(self, application: str) -> int | None:
+        """Return the scheduler's priority of an application, None if the heartbeat did not look at it."""
+        for allocation in self.allocations:
+            for each in allocation.root.walk():
+                if each.name == application and each.priority is not None:
+                    return each.priority
+        return None
 
     def words(self, application: str | None, queue: str) -> tuple[str, str]:
         """Return where the heartbeat left an application, and YARN's words there; ("", "") if it has none.
