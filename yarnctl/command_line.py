@@ -292,9 +292,12 @@ def options_in(kind: type[Group], values: Mapping[str, Any]) -> Group:
 
 
 def option_group(
-    kind: type[NamedTuple], name: str, options: Sequence[Callable[[Function], Function]]
+    kind: type[NamedTuple], name: str, options: Sequence[Callable[[Function], Function]], section: str = ""
 ) -> Callable[[Function], Function]:
-    """Return a decorator that adds options to a command, as one argument ``name`` of the type ``kind``."""
+    """Return a decorator that adds options to a command, as one argument ``name`` of the type ``kind``.
+
+    ``section``: the heading of these options in ``yarnctl run --help``. They mean the same in each command.
+    """
 
     def add(function: Function) -> Function:
         @functools.wraps(function)
@@ -305,6 +308,8 @@ def option_group(
         command = cast(Function, with_group)
         for each in reversed(options):
             command = each(command)
+            made = cast(Any, command).__click_params__[-1]
+            made.section, made.of_run = section, bool(section)
         return command
 
     return add

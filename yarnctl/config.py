@@ -3,7 +3,8 @@
 * Everything is checked before anything is opened, and every value keeps its source.
 * Precedence: an option, then an environment variable, then the TOML file, then Hadoop's own files in
   ``HADOOP_CONF_DIR``.
-* An unknown key is rejected.
+* An unknown key or table is rejected, with the nearest known one. ``[run]`` has the options of ``yarnctl
+  run`` (:mod:`yarnctl.cli.settings_file`).
 
 ::
 
@@ -24,7 +25,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ ENVIRONMENT = {
     "YARNCTL_TOKEN_OVER_HTTP": "token_over_http",
     "HADOOP_CONF_DIR": "hadoop_conf_dir",
 }
+TABLES = ("cluster", "run")
 _LISTS = ("resource_managers", "name_nodes")
 _TRUTHS = {"1": True, "0": False}
 
@@ -110,26 +112,10 @@ def load_cluster(
     the TOML keys; None: not given. ``hdfs``: the caller uses HDFS. Of ``HADOOP_CONF_DIR`` only the files of
     keys are read that have no other source.
     """
-    environment = environment or {}
-    values = _from_file(file) if file is not None else {}
-    places = dict.fromkeys(values, str(file))
-    for variable, key in ENVIRONMENT.items():
-        if environment.get(variable):
-            value = environment[variable]
-            values[key] = _split(value) if key in _LISTS else value
-            if key == "token_over_http":
-                values[key] = _TRUTHS.get(value, value)
-            places[key] = variable
-    for key, value in (options or {}).items():
-        if value is not None and value != ():
-            values[key], places[key] = value, "--" + key.replace("_", "-")
-    if values.get("password_file"):
-        values.setdefault("authentication", "basic")
-    is_behind_gateway = values.get("authentication") == "basic"
-    if values.get("hadoop_conf_dir") and not is_behind_gateway:
-        wanted = [key for key in _BY_HADOOP if key not in values and (hdfs or key != "name_nodes")]
-        values |= _from_hadoop(Path(str(values["hadoop_conf_dir"])), environment, wanted)
-    cluster = _checked(values, places)
+    values, places = gathered(file, environment or {}, options or {}, hdfs=hdfs)
+    for fault in cluster_faults(values, places):
+        raise fault
+    cluster = msgspec.convert(values, ClusterAddress)
     if not cluster.resource_managers:
         remedy = "set --rm, YARNCTL_RM, HADOOP_CONF_DIR, or resource_managers in [cluster] of --config"
         raise BadInput("resource_managers", "no ResourceManager is configured", remedy)
@@ -141,6 +127,35 @@ def load_cluster(
                 problem = f"{address} would receive delegation tokens unencrypted"
                 raise BadInput(where, problem, OVER_HTTP)
     return cluster
+
+
+def gathered(
+    file: Path | None, environment: Mapping[str, str], options: Mapping[str, Any], *, hdfs: bool = True
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values and their places by key, unchecked; arguments as of :func:`load_cluster`.
+
+    A place is the file, a variable or an option. What Hadoop's own files set has none.
+    """
+    values = dict(_from_file(file)) if file is not None else {}
+    places = dict.fromkeys(values, str(file))
+    for variable, key in ENVIRONMENT.items():
+        if environment.get(variable):
+            value = environment[variable]
+            values[key] = _split(value) if key in _LISTS else value
+            if key == "token_over_http":
+                values[key] = _TRUTHS.get(value, value)
+            places[key] = variable
+    names = {key: variable.removeprefix("YARNCTL_").lower() for variable, key in ENVIRONMENT.items()}
+    for key, value in options.items():
+        if value is not None and value != ():
+            values[key], places[key] = value, "--" + names.get(key, key).replace("_", "-")
+    if values.get("password_file"):
+        values.setdefault("authentication", "basic")
+    is_behind_gateway = values.get("authentication") == "basic"
+    if values.get("hadoop_conf_dir") and not is_behind_gateway:
+        wanted = [key for key in _BY_HADOOP if key not in values and (hdfs or key != "name_nodes")]
+        values |= _from_hadoop(Path(str(values["hadoop_conf_dir"])), environment, wanted)
+    return values, places
 
 
 def _check_password(cluster: ClusterAddress, places: Mapping[str, str]) -> None:
@@ -162,13 +177,31 @@ def _check_password(cluster: ClusterAddress, places: Mapping[str, str]) -> None:
                 )
 
 
-def _from_file(file: Path) -> dict[str, Any]:
+def read_document(file: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file, unchecked; raises BadInput."""
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise BadInput(str(file), f"cannot be read ({type(error).__name__})") from None
+        remedy = "make it readable for this account, or use another file with --config"
+        raise BadInput(str(file), f"cannot be read ({type(error).__name__})", remedy) from None
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as error:
         raise BadInput(str(file), f"invalid TOML ({str(error)[:120]})") from None
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the remedy that names the nearest known word, "" if none is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:80], sorted(known), n=1)
+    return f"use {near[0]}" if near else ""
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    document = read_document(file)
+    for name in document:
+        if name not in TABLES:
+            remedy = nearest(name, TABLES) or f"use the tables {' and '.join(TABLES)}"
+            raise BadInput(f"{file}: {name[:60]}", "unknown table", remedy)
     section = document.get("cluster", {})
     if not isinstance(section, dict):
         raise BadInput(f"{file}: cluster", "is not a table", "write [cluster] and its keys below")
@@ -194,21 +227,25 @@ def _from_hadoop(folder: Path, environment: Mapping[str, str], wanted: Iterable[
     return found
 
 
-def _checked(values: Mapping[str, Any], places: Mapping[str, str]) -> ClusterAddress:
+def cluster_faults(values: Mapping[str, Any], places: Mapping[str, str]) -> Iterator[BadInput]:
+    """Yield a fault for each unknown key and each value that cannot be used."""
     fields = {one.name: one for one in msgspec.structs.fields(ClusterAddress)}
     for key, value in values.items():
-        where = f"{places.get(key, 'HADOOP_CONF_DIR')}: {key}"
+        where = f"{places.get(key, 'HADOOP_CONF_DIR')}: {key[:60]}"
         if key not in fields:
-            raise BadInput(where, "unknown key", f"use one of {', '.join(sorted(fields))}")
+            remedy = nearest(key, fields) or f"use one of {', '.join(sorted(fields))}"
+            yield BadInput(where, "unknown key", remedy)
+            continue
         if isinstance(value, str) and "\0" in value:
-            raise BadInput(where, "contains a NUL character", "remove it")
+            yield BadInput(where, "contains a NUL character", "remove it")
+            continue
         try:
             made = msgspec.convert(value, fields[key].type)
         except msgspec.ValidationError as error:
-            raise BadInput(where, str(error)) from None
+            yield BadInput(where, str(error))
+            continue
         if isinstance(made, int) and not isinstance(made, bool) and made <= 0:
-            raise BadInput(where, f"{made} is not above 0", "use milliseconds above 0")
-    return msgspec.convert(dict(values), ClusterAddress)
+            yield BadInput(where, f"{made} is not above 0", "use milliseconds above 0")
 
 
 def _split(value: str) -> list[str]:

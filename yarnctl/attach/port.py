@@ -54,6 +54,7 @@ from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ClusterFault, ManagerSettling, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
+from yarnctl.deciding.settings import LossRule
 from yarnctl.errors import YarnctlError
 from yarnctl.frameworks.framework import Framework, Parts
 from yarnctl.frameworks.registry import all_frameworks
@@ -379,6 +380,12 @@ class AttachedPort:
         if any(isinstance(action, Kill) for action in actions):
             self._polled.list_before_kill()
         self._tracking.announce(action.order for action in actions)
+
+    def use_budgets(self, budgets: tuple[LossRule, ...], left_alone_users: tuple[str, ...]) -> None:
+        """Use other loss budgets, with queues by path, and other users that opt out from now on."""
+        self._connection.left_alone_users = left_alone_users
+        if self._held is not None:
+            self._held.use(budgets, left_alone_users)
 
     def perform(self, action: Action) -> Outcome:
         """Perform one action, if it is permitted; see :mod:`yarnctl.attach.orders.performing`.

@@ -22,6 +22,7 @@ COMMANDS = {
     "budgets": ("yarnctl.cli.budgets:command", "Show loss budgets and the containers freed by them."),
     "check": ("yarnctl.cli.check:command", "Check the cluster's configuration and print fixes."),
     "checkpoints": ("yarnctl.cli.checkpoints:command", "List, show, verify and delete checkpoints in HDFS."),
+    "config": ("yarnctl.cli.config:command", "Show, check and write the file of settings."),
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions and reasons."),
     "explain": ("yarnctl.cli.explain:command", "Explain a decision and its cost."),
     "place": ("yarnctl.cli.place:command", "Submit an application on the framework that meets a deadline."),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -30,11 +30,12 @@ from yarnctl.cli.cluster import (
     queues_of,
 )
 from yarnctl.cli.gate_options import require_mechanism
+from yarnctl.cli.settings_file import shared_with_run
 from yarnctl.command_line import output_option, print_json, terminal_columns
 
 if TYPE_CHECKING:
     from yarnctl.attach.check.next_steps import NextSteps
-    from yarnctl.attach.check.preflight import Finding
+    from yarnctl.attach.check.preflight import CheckResult, Finding
     from yarnctl.attach.connection.connection import YarnPreemption
 
 INDENT = 9  # The column where a finding's text begins
@@ -44,19 +45,27 @@ WIDTH_MIN = 40  # The least width of a line in characters, even in a narrower te
 @click.command()
 @cluster_options
 @queue_options
-@click.option("--allow-priority", is_flag=True, help="Check for yarnctl run --allow-priority.")
-@click.option("--admission", metavar="ALLOCATOR", help="Check for yarnctl run --admission ALLOCATOR.")
-@click.option(
-    "--budgets",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Check the file of yarnctl run --budgets.",
+@shared_with_run(
+    click.option("--allow-priority", is_flag=True, help="Check for yarnctl run --allow-priority.")
 )
-@click.option(
-    "--yarn-preemption",
-    type=click.Choice(("switch", "beside", "off")),
-    default="off",
-    show_default=True,
-    help="Check for yarnctl run --yarn-preemption.",
+@shared_with_run(
+    click.option("--admission", metavar="ALLOCATOR", help="Check for yarnctl run --admission ALLOCATOR.")
+)
+@shared_with_run(
+    click.option(
+        "--budgets",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Check the file of yarnctl run --budgets.",
+    )
+)
+@shared_with_run(
+    click.option(
+        "--yarn-preemption",
+        type=click.Choice(("switch", "beside", "off")),
+        default="off",
+        show_default=True,
+        help="Check for yarnctl run --yarn-preemption.",
+    )
 )
 @folder_options
 @click.option("--spark", is_flag=True, help="Check also what decommissioning Spark executors needs.")
@@ -79,12 +88,41 @@ def command(
     output: str,
 ) -> int:
     """Check the cluster's configuration and print a fix for each problem."""
+    results, steps = examined(
+        cluster,
+        queues,
+        folders,
+        allow_priority=allow_priority,
+        admission=admission,
+        budgets=budgets,
+        yarn_preemption=yarn_preemption,
+        spark=spark,
+        spark_fallback=spark_fallback,
+    )
+    from yarnctl.attach.check.rules import findings_of
+
+    return _print(findings_of(results), output, steps)
+
+
+def examined(
+    cluster: ClusterOptions,
+    queues: QueueOptions,
+    folders: FolderOptions,
+    *,
+    allow_priority: bool = False,
+    admission: str | None = None,
+    budgets: Path | None = None,
+    yarn_preemption: YarnPreemption = "off",
+    spark: bool = False,
+    spark_fallback: str | None = None,
+) -> tuple[Mapping[str, CheckResult], NextSteps | None]:
+    """Return the results of all checks, and the steps with the daemon's command line (None: no queues)."""
     import msgspec
 
     from yarnctl.attach.check.gathering import gather
     from yarnctl.attach.check.next_steps import next_steps
     from yarnctl.attach.check.preflight import Facts, with_every_leaf
-    from yarnctl.attach.check.rules import check_results, findings_of
+    from yarnctl.attach.check.rules import check_results
     from yarnctl.daemon.budget_files import read_budgets
 
     if admission is not None:
@@ -115,7 +153,7 @@ def command(
             daemons += [word for url in address.name_nodes for word in ("--name-node", url)]
         more = _given(cluster.user, folders, budgets)
         steps = msgspec.structs.replace(steps, run=("yarnctl", "run", *daemons, *steps.run, *more))
-    return _print(findings_of(results), output, steps)
+    return results, steps
 
 
 def _given(user: str | None, folders: FolderOptions, budgets: Path | None) -> Iterator[str]:

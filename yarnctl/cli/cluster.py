@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from yarnctl.cli.settings_file import placed, use_file
 from yarnctl.command_line import option_group
 from yarnctl.errors import BadInput
 
@@ -62,11 +64,30 @@ def cluster_options(command: Function) -> Function:
             help="NameNode (WebHDFS); repeat it for HA.",
         ),
         click.option(
-            "--config", type=click.Path(path_type=Path, dir_okay=False), help="TOML file with [cluster]."
+            "--config",
+            type=click.Path(path_type=Path, dir_okay=False),
+            is_eager=True,
+            callback=use_file,
+            help="TOML file of settings with [run] and [cluster] (docs/operations.md).  [env: YARNCTL_CONFIG;"
+            " default: /etc/yarnctl/yarnctl.toml if it exists]",
         ),
         click.option("--user", help="User name that yarnctl uses on the cluster.  [default: yarnctl]"),
     )
-    return option_group(ClusterOptions, "cluster", options)(command)
+    return option_group(ClusterOptions, "cluster", options, section="Cluster")(_placing(command))
+
+
+def _placing(command: Function) -> Function:
+    """Return a command whose errors about options have the variable or the file that set the option."""
+
+    @functools.wraps(command)
+    def with_places(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return command(*args, **kwargs)
+        except BadInput as error:
+            context = click.get_current_context(silent=True)
+            raise (error if context is None else placed(error, context)) from None
+
+    return with_places
 
 
 def queue_options(command: Function) -> Function:
@@ -93,7 +114,7 @@ def queue_options(command: Function) -> Function:
             help="Preempt between named queues, up to each queue's guarantee, or by deadlines in one queue.",
         ),
     )
-    return option_group(QueueOptions, "queues", options)(command)
+    return option_group(QueueOptions, "queues", options, section="Queues")(command)
 
 
 def folder_options(command: Function) -> Function:
@@ -114,7 +135,7 @@ def folder_options(command: Function) -> Function:
             help="HDFS folder for the jobs' checkpoints.",
         ),
     )
-    return option_group(FolderOptions, "folders", options)(command)
+    return option_group(FolderOptions, "folders", options, section="Folders in HDFS")(command)
 
 
 def cluster_of(options: ClusterOptions, *, hdfs: bool = True) -> ClusterAddress:

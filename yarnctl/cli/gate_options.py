@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from yarnctl.cli.grouped_help import RareOption
 from yarnctl.command_line import option_group
 from yarnctl.errors import BadInput
 
@@ -42,7 +43,7 @@ class GateOptions(NamedTuple):
 
 def admission_options(command: Function) -> Function:
     """Add ``--admission`` and what belongs to it; the argument ``gate``."""
-    return option_group(GateOptions, "gate", _OPTIONS)(command)
+    return option_group(GateOptions, "gate", _OPTIONS, section="Admission control")(command)
 
 
 def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOptions | None:
@@ -179,6 +180,7 @@ _OPTIONS = (
     ),
     click.option(
         "--runs",
+        cls=RareOption,
         type=click.Path(path_type=Path, dir_okay=False),
         help="With --admission orion: file of known runs (see yarnctl runs). Predicts applications that"
         " request placement without options; runs in the journal count, too.",
@@ -192,12 +194,14 @@ _OPTIONS = (
     ),
     click.option(
         "--admission-capacity",
+        cls=RareOption,
         type=click.IntRange(1),
         metavar="CONTAINERS",
         help="Number of containers to admit jobs into.  [the nodes' memory divided by a container's]",
     ),
     click.option(
         "--admission-container-mib",
+        cls=RareOption,
         type=click.IntRange(1),
         metavar="MIB",
         help="Memory of one container; a larger one counts as several."
@@ -205,6 +209,7 @@ _OPTIONS = (
     ),
     click.option(
         "--admission-lease-s",
+        cls=RareOption,
         type=click.IntRange(5, 86_400),
         default=DEFAULT_LEASE_S,
         show_default=True,
@@ -212,6 +217,7 @@ _OPTIONS = (
     ),
     click.option(
         "--admission-kappa",
+        cls=RareOption,
         type=float,
         metavar="K",
         help="With --admission mrm: price in tokens of a container-second of work, and of slack that other"
@@ -219,6 +225,7 @@ _OPTIONS = (
     ),
     click.option(
         "--admission-late-ratio",
+        cls=RareOption,
         type=float,
         metavar="R",
         help="With --admission mrm: accepted chance that a job needs more than it reserved; between 0 and"

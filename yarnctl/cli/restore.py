@@ -19,6 +19,7 @@ import click
 
 from yarnctl.cli.asking import plain
 from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
+from yarnctl.cli.settings_file import shared_with_run
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput, Unreachable
 
@@ -51,8 +52,13 @@ COLUMNS = ("kind", "target", "state", "by hand")
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="State directory of the daemon that has ended on this host: its lock is taken at once.",
 )
-@click.option(
-    "--requests", default="/yarnctl/requests", show_default=True, help="HDFS folder of the daemon's requests."
+@shared_with_run(
+    click.option(
+        "--requests",
+        default="/yarnctl/requests",
+        show_default=True,
+        help="HDFS folder of the daemon's requests.",
+    )
 )
 @cluster_options
 @output_option

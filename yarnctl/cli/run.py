@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -29,18 +29,26 @@ from yarnctl.cli.cluster import (
     queues_of,
 )
 from yarnctl.cli.gate_options import GateOptions, admission_options, admitting_of, history_of
-from yarnctl.command_line import option_group
+from yarnctl.cli.grouped_help import GroupedCommand, RareOption, help_all_option, words_of
+from yarnctl.cli.settings_file import TABLE, placed, settings_of, shown
+from yarnctl.command_line import option_group, options_in
 from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from yarnctl.attach.connection.connection import YarnPreemption
     from yarnctl.daemon.budget_files import BudgetsFile
     from yarnctl.daemon.loop import Loop
-    from yarnctl.daemon.running import Plan
+    from yarnctl.daemon.running import Plan, Serve
     from yarnctl.daemon.state_dir import StateDir
     from yarnctl.deciding.settings import LeverSettings, Settings
     from yarnctl.service.security.tokens import Tokens
 _LOG = logging.getLogger("yarnctl.daemon")
+
+RELOADED = frozenset(
+    {"preempting", "preemptable", "policy", "task-policy", "in-flight", "in-flight-least", "may-lose"}
+    | {"room-within", "second-worth", "budgets", "governor", "order-timeout-s", "quiet"}
+)
+"""The options that a running daemon reads again on SIGHUP; the other ones need a restart."""
 
 OBSERVATION_AGE_MS = 500  # The period of the cheap request that checks for pending production requests
 COMMIT_MS = 1_000  # How much longer a reduce takes to commit, as the mix predicts
@@ -80,26 +88,32 @@ class ListenOptions(NamedTuple):
 
 
 class StateOptions(NamedTuple):
-    """Where the journal is written, the size of its files, and when the daemon stops by itself."""
+    """Where the journal is written, the size of its files, when the daemon stops by itself, and its log."""
 
     state_dir: Path | None = None
     journal_file_mib: int = 64
     ticks: int | None = None
+    quiet: bool = False
 
 
 _PREEMPTION = (
     click.option(
-        "--enforce", is_flag=True, help="Act. Without it yarnctl decides and records, but changes nothing."
+        "--enforce", is_flag=True, help="Act; without it yarnctl decides and records, but changes nothing."
     ),
     click.option(
         "--policy",
         "job_policy",
+        cls=RareOption,
         default="MR",
         show_default=True,
         help="Order in which research jobs are preempted.",
     ),
     click.option(
-        "--task-policy", default="SRT", show_default=True, help="Order in which a job's tasks are preempted."
+        "--task-policy",
+        cls=RareOption,
+        default="SRT",
+        show_default=True,
+        help="Order in which a job's tasks are preempted.",
     ),
     click.option(
         "--in-flight",
@@ -111,6 +125,7 @@ _PREEMPTION = (
     ),
     click.option(
         "--in-flight-least",
+        cls=RareOption,
         type=click.IntRange(1),
         default=4,
         show_default=True,
@@ -133,12 +148,14 @@ _PREEMPTION = (
     ),
     click.option(
         "--room-within",
+        cls=RareOption,
         metavar="SPAN",
         help="With --eviction mix: maximum time until a lever frees a container, for example 3s.  [default:"
         " 12s; with --second-worth 0: 4s]",
     ),
     click.option(
         "--second-worth",
+        cls=RareOption,
         type=click.FloatRange(0, 1000),
         metavar="W",
         help="With --eviction mix: seconds of lost research work that one second of a waiting production"
@@ -152,6 +169,7 @@ _PREEMPTION = (
     ),
     click.option(
         "--governor/--no-governor",
+        cls=RareOption,
         default=False,
         show_default=True,
         help="With --eviction mix: use no lever that production does not need, and pause all of them while"
@@ -179,6 +197,7 @@ _PREEMPTION = (
     ),
     click.option(
         "--predicted-demand",
+        cls=RareOption,
         type=click.IntRange(0, 1000),
         metavar="CONTAINERS",
         default=0,
@@ -189,11 +208,13 @@ _PREEMPTION = (
     ),
     click.option(
         "--kill-on-timeout",
+        cls=RareOption,
         is_flag=True,
         help="Kill a task that does not write its checkpoint in time (its work is lost).",
     ),
     click.option(
         "--order-timeout-s",
+        cls=RareOption,
         type=click.IntRange(1, 3600),
         default=25,
         show_default=True,
@@ -220,6 +241,7 @@ _LISTEN = (
     ),
     click.option(
         "--open-reads",
+        cls=RareOption,
         is_flag=True,
         help="Allow reads without a token from every host that reaches --listen.",
     ),
@@ -240,24 +262,26 @@ _STATE = (
     ),
     click.option(
         "--journal-file-mib",
+        cls=RareOption,
         type=click.IntRange(1),
         default=64,
         show_default=True,
         help="Size at which a new journal file begins. Old files are kept; you can gzip them.",
     ),
-    click.option("--ticks", type=click.IntRange(1), help="Stop after this many ticks."),
+    click.option("--ticks", cls=RareOption, type=click.IntRange(1), help="Stop after this many ticks."),
+    click.option("--quiet", is_flag=True, help="Log warnings and errors only."),
 )
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @cluster_options
 @queue_options
-@option_group(PreemptionOptions, "preemption", _PREEMPTION)
+@option_group(PreemptionOptions, "preemption", _PREEMPTION, section="Preemption")
 @folder_options
-@option_group(ListenOptions, "listening", _LISTEN)
-@option_group(StateOptions, "state", _STATE)
+@option_group(ListenOptions, "listening", _LISTEN, section="Page and API")
+@option_group(StateOptions, "state", _STATE, section="State and log")
 @admission_options
-@click.option("--quiet", is_flag=True, help="Log warnings and errors only.")
+@help_all_option
 def command(
     cluster: ClusterOptions,
     queues: QueueOptions,
@@ -266,24 +290,118 @@ def command(
     listening: ListenOptions,
     state: StateOptions,
     gate: GateOptions,
-    quiet: bool,
 ) -> None:
     """Attach to a cluster and free containers for production jobs without losing research work."""
     from yarnctl.daemon.running import run
-    from yarnctl.service.security.tokens import read_tokens
 
     logging.basicConfig(
         stream=sys.stderr,
-        level=logging.WARNING if quiet else logging.INFO,
+        level=logging.WARNING if state.quiet else logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
     )
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     logging.getLogger("hdfs").setLevel(logging.ERROR)
-    plan = plan_of(cluster, queues, preemption, folders, state, gate)
+    plan, serve = prepare(RunOptions(cluster, queues, preemption, folders, listening, state, gate))
+    run(plan, serve, Rereading(click.get_current_context(), plan))
+
+
+class RunOptions(NamedTuple):
+    """All options of ``yarnctl run``."""
+
+    cluster: ClusterOptions
+    queues: QueueOptions
+    preemption: PreemptionOptions
+    folders: FolderOptions
+    listening: ListenOptions
+    state: StateOptions
+    gate: GateOptions
+
+
+def options_of(values: Mapping[str, Any]) -> RunOptions:
+    """Return the options from their values by the names of the arguments."""
+    return RunOptions(
+        options_in(ClusterOptions, values),
+        options_in(QueueOptions, values),
+        options_in(PreemptionOptions, values),
+        options_in(FolderOptions, values),
+        options_in(ListenOptions, values),
+        options_in(StateOptions, values),
+        options_in(GateOptions, values),
+    )
+
+
+def prepare(options: RunOptions) -> tuple[Plan, Serve | None]:
+    """Return the plan and what starts the page; raises BadInput for all that is known without the cluster."""
+    from yarnctl.service.security.tokens import read_tokens
+
+    plan, listening = plan_from(options), options.listening
     tokens = read_tokens(listening.tokens_file, listening.token_file)
     if plan.admitting is not None and (not tokens or listening.listen == "off"):
         _LOG.warning("admission control accepts no requests: set --listen, and --tokens or --token-file")
-    run(plan, service(listening.listen, tokens, open_reads=listening.open_reads, allow=listening.allow_hosts))
+    return plan, service(
+        listening.listen, tokens, open_reads=listening.open_reads, allow=listening.allow_hosts
+    )
+
+
+def plan_from(options: RunOptions) -> Plan:
+    """Return the daemon's plan; see :func:`plan_of`."""
+    return plan_of(
+        options.cluster, options.queues, options.preemption, options.folders, options.state, options.gate
+    )
+
+
+class Rereading:
+    """Reads the settings of a running daemon again, from its command line, the environment and the file."""
+
+    def __init__(self, context: click.Context, plan: Plan) -> None:
+        self._words = words_of(context)
+        self._values = dict(context.params)
+        self._cluster = plan.cluster
+
+    def __call__(self) -> tuple[Plan, Callable[[], None]]:
+        """Return the plan with the options of ``RELOADED`` as they are now, and what logs the difference.
+
+        Raises BadInput for settings that cannot be used, with the place of the wrong one.
+        """
+        try:
+            with command.make_context("run", list(self._words)) as context:
+                try:
+                    return self._reread(context)
+                except BadInput as error:
+                    raise placed(error, context) from None
+        except click.ClickException as error:
+            raise BadInput("run", error.format_message()) from None
+
+    def _reread(self, context: click.Context) -> tuple[Plan, Callable[[], None]]:
+        now, options = context.params, settings_of(command)
+        changed = [key for key, option in options.items() if now[str(option.name)] != self._value(option)]
+        taken = {str(options[key].name): now[str(options[key].name)] for key in changed if key in RELOADED}
+        values = {**self._values, "config": now["config"], **taken}
+        plan = plan_from(options_of(values))
+        words = [
+            f"{key} {shown(self._value(options[key]))} -> {shown(now[str(options[key].name)])}"
+            for key in changed
+            if key in RELOADED
+        ]
+        later = [f"{TABLE}.{key}" for key in changed if key not in RELOADED]
+        fields = type(plan.cluster).__struct_fields__
+        later += [
+            f"cluster.{name}"
+            for name in fields
+            if getattr(plan.cluster, name) != getattr(self._cluster, name)
+        ]
+
+        def accept() -> None:
+            self._values = values
+            logging.getLogger().setLevel(logging.WARNING if values["quiet"] else logging.INFO)
+            _LOG.warning("settings reloaded: %s", ", ".join(words) or "no option has changed")
+            if later:
+                _LOG.warning("restart yarnctl to use the new values of %s", ", ".join(later))
+
+        return plan, accept
+
+    def _value(self, option: click.Option) -> object:
+        return self._values[str(option.name)]
 
 
 def plan_of(
@@ -339,7 +457,7 @@ def plan_of(
         cluster=address,
         attachment=attachment,
         settings=msgspec.structs.replace(
-            settings_of(preemption, queues.mode, preempting, preemptable, levers),
+            controller_settings(preemption, queues.mode, preempting, preemptable, levers),
             hours=budgets_file.hours or msgspec.UNSET,
         ),
         optional_queues=optional_queues(queues, gate.admission),
@@ -422,7 +540,7 @@ def levers_of(preemption: PreemptionOptions, mode: Mode, budgets_file: BudgetsFi
     )
 
 
-def settings_of(
+def controller_settings(
     preemption: PreemptionOptions,
     mode: Mode,
     preempting: tuple[str, ...],

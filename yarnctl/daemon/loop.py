@@ -255,7 +255,8 @@ class Loop:
     failed. ``preemption_switch`` None: YARN's own preemption is not switched. ``left_alone``: why single
     tasks cannot be suspended, by attempt. ``in_place`` raises OSError if the state directory was replaced.
     ``names`` resolves queues (None: the controller has the port's own); ``adopt`` returns the controller that
-    decides by their paths.
+    decides by their paths. ``reload`` reads the settings again and returns the controller
+    that decides by them.
     """
 
     def __init__(
@@ -279,6 +280,7 @@ class Loop:
         in_place: Callable[[], None] = lambda: None,
         names: QueueNames | None = None,
         adopt: Callable[[Controller, NamedQueues, Resolved], Controller] = lambda controller, *_: controller,
+        reload: Callable[[Controller], Controller] | None = None,
     ) -> None:
         self.controller = controller
         self.port = port
@@ -323,6 +325,8 @@ class Loop:
         self._in_place = in_place
         self._names = names
         self._adopt = adopt
+        self._reload = reload
+        self._to_reload = False
         self._unresolved: tuple[ModeReason, ...] = ()
         self._waiting_log = WaitingLog()
         self._ended: ModeReason | None = None
@@ -343,6 +347,11 @@ class Loop:
     def resume(self, queue: str) -> None:
         """End the pause of one queue."""
         self._to_resume.append(queue)
+        self.wake()
+
+    def reload(self) -> None:
+        """Read the settings again before the next tick."""
+        self._to_reload = True
         self.wake()
 
     def stop(self) -> None:
@@ -385,6 +394,7 @@ class Loop:
                 self.recorder.met_another = False
                 self.port.identify()
             self._adopt_queues()
+            self._reload_settings()
             wake_at_ms = tick(self.controller, self.port, self.recorder, self.port.perform_each)
             self._after()
             self.port.well("tick")
@@ -407,6 +417,15 @@ class Loop:
         except OSError as error:
             self.recorder.failed = error
             raise
+
+    def _reload_settings(self) -> None:
+        if not self._to_reload or self._reload is None:
+            return
+        self._to_reload = False
+        try:
+            self.controller = self._reload(self.controller)
+        except (YarnctlError, OSError) as error:
+            _LOG.error("the settings are not reloaded, and nothing is changed: %s", error)
 
     def _adopt_queues(self) -> None:
         """Continue with a controller that decides by paths, once names are resolved or stand for others."""

@@ -6,6 +6,7 @@ Parts are stopped in the reverse order of their start, also after an error.
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import signal
 import threading
@@ -64,7 +65,7 @@ from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
-from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import LossRule, Settings, validate
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.gateway import READ_ONLY, USE_YARN_UI, service_at
@@ -74,6 +75,7 @@ from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.fold import Fold, ledger_of, state_of
 from yarnctl.journal.rebuild import Rebuilt, rebuild
+from yarnctl.journal.rendering import joined
 from yarnctl.loop import ClusterPort
 from yarnctl.restoring.change_file import ChangeFiles, command_for, described, stored_records
 from yarnctl.restoring.restorer import Restorer
@@ -205,6 +207,9 @@ class Attached(ClusterPort, Protocol):
     def observe_soon(self) -> Snapshot | None:
         """Poll the cluster for the view; None if it does not answer."""
 
+    def use_budgets(self, budgets: tuple[LossRule, ...], left_alone_users: tuple[str, ...]) -> None:
+        """Use other loss budgets, with queues by path, and other users that opt out from now on."""
+
 
 clock_ms = SteadyClock()  # This process's clock: ms since the epoch
 
@@ -257,8 +262,14 @@ Serve = Callable[[Loop, StateDir], Callable[[], None]]
 """Starts the service for a loop and returns how to stop it."""
 
 
-def run(plan: Plan, serve: Serve | None = None) -> None:
-    """Run the daemon until SIGTERM, SIGINT or its last tick."""
+Reread = Callable[[], tuple[Plan, Callable[[], None]]]
+"""Reads the settings again: the plan with those that can change while a daemon runs, and what logs them.
+
+Of the plan, the names of queues, the budgets and the controller's settings count."""
+
+
+def run(plan: Plan, serve: Serve | None = None, reread: Reread | None = None) -> None:
+    """Run the daemon until SIGTERM, SIGINT or its last tick; SIGHUP reloads the settings."""
     plan = with_hdfs(plan)
     with ExitStack() as stack:
         state = stack.enter_context(StateDir(plan.state_dir, lambda: secrets.token_hex(4)))
@@ -280,7 +291,7 @@ def run(plan: Plan, serve: Serve | None = None) -> None:
         stack.callback(port.close)
         if not attachment.enforce:
             _list_changes(plan, () if rebuilt is None else rebuilt.changes)
-        loop, journal = make_loop(plan, state, port, rebuilt, first_asks, names)
+        loop, journal = make_loop(plan, state, port, rebuilt, first_asks, names, reread)
         stack.push(journal)
         if serve is not None:
             stack.callback(serve(loop, state))
@@ -303,10 +314,12 @@ def make_loop(
     rebuilt: Rebuilt | None,
     first_asks: FirstAsks | None = None,
     names: QueueNames | None = None,
+    reread: Reread | None = None,
 ) -> tuple[Loop, JournalFile]:
     """Build controller, port, guard, journal, publisher and loop.
 
     ``first_asks``: the source of predicted demand. ``names``: resolved names of queues (None: the plan's).
+    ``reread``: reads the settings again; it requires ``names``.
     """
     given = plan
     if names is not None and names.found is not None:
@@ -343,6 +356,28 @@ def make_loop(
             set_queue_paths(admission, by_path.admitting, by_path.cluster, state.instance)
         return _continued(controller_before, by_path.settings)
 
+    def reload(controller_before: Controller) -> Controller:
+        assert reread is not None
+        assert names is not None
+        nonlocal given
+        found, accept = reread()
+        validate(found.settings)
+        now = with_reloaded(given, found)
+        if problems := names.rename(
+            named_in(now.attachment, now.settings, now.admitting, now.optional_queues)
+        ):
+            raise BadInput("queues", joined(problems), "use the full path of a queue")
+        given = now
+        accept()
+        if names.found is None:  # they are adopted as soon as they are resolved
+            return controller_before
+        budgets = rules_with_paths(now.attachment.budgets, names.found)
+        attached.use_budgets(budgets, now.attachment.left_alone_users)
+        next_controller = adopt(controller_before, names.named, names.found)
+        return (
+            controller_before if next_controller.settings == controller_before.settings else next_controller
+        )
+
     loop = Loop(
         controller,
         guarded,
@@ -361,9 +396,22 @@ def make_loop(
         admission=admission,
         names=names,
         adopt=adopt,
+        reload=None if reread is None else reload,
         in_place=lambda: _require_in_place(state, journal),
     )
     return loop, journal
+
+
+def with_reloaded(plan: Plan, new_plan: Plan) -> Plan:
+    """Return a running daemon's plan with what may change of a plan that was read again."""
+    taken = ("preempting_queues", "preemptable_queues", "left_alone_queues", "left_alone_users", "budgets")
+    changed = {name: getattr(new_plan.attachment, name) for name in taken}
+    return msgspec.structs.replace(
+        plan,
+        attachment=msgspec.structs.replace(plan.attachment, **changed),
+        settings=new_plan.settings,
+        optional_queues=new_plan.optional_queues,
+    )
 
 
 def _fold(rebuilt: Rebuilt | None) -> Fold:
@@ -529,6 +577,15 @@ def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         before = signal.signal(number, lambda *_: loop.stop())
         stack.callback(signal.signal, number, before)
+    has_terminal = os.isatty(0)
+
+    def hung_up(*_: object) -> None:
+        if has_terminal and not os.isatty(0):  # Its terminal was closed: end in order
+            loop.stop()
+        else:
+            loop.reload()
+
+    stack.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, hung_up))
 
 
 def cluster_name(cluster: ClusterAddress) -> str:

@@ -80,31 +80,31 @@ class HeldWindows:
     """All windows. ``window_ms`` is that of budgets without a rule of their own, and of refetching."""
 
     def __init__(self, window_ms: int, rules: Iterable[LossRule]) -> None:
-        self._window_ms = window_ms
-        self._own_ms = {payer_of(rule): rule.window_ms for rule in rules}
+        self.window_ms = window_ms
+        self.own_ms = {payer_of(rule): rule.window_ms for rule in rules}
         self._windows: dict[int, HeldWindow] = {}
         self.restart()
 
     @property
     def shortest_ms(self) -> int:
         """Return the shortest window."""
-        return min((self._window_ms, *self._own_ms.values()))
+        return min((self.window_ms, *self.own_ms.values()))
 
     def has_own(self, payer: str) -> bool:
         """Return whether a payer has a rule of its own."""
-        return payer in self._own_ms
+        return payer in self.own_ms
 
     def restart(self) -> None:
         """Make the next sample the first one."""
-        self._windows = {each: HeldWindow(each) for each in sorted({self._window_ms, *self._own_ms.values()})}
+        self._windows = {each: HeldWindow(each) for each in sorted({self.window_ms, *self.own_ms.values()})}
 
     def sample(self, at_ms: int, totals: Mapping[str, int]) -> None:
         """Take the totals of all payers; a payer that is not among them is forgotten."""
         for window_ms, window in self._windows.items():
-            if window_ms == self._window_ms:
+            if window_ms == self.window_ms:
                 window.sample(at_ms, {payer: total for payer, total in totals.items() if self._counts(payer)})
             else:
-                mine = [payer for payer, own_ms in self._own_ms.items() if own_ms == window_ms]
+                mine = [payer for payer, own_ms in self.own_ms.items() if own_ms == window_ms]
                 window.sample(at_ms, {payer: totals[payer] for payer in mine if payer in totals})
 
     def held(self, now_ms: int) -> tuple[HeldTime, ...]:
@@ -118,4 +118,4 @@ class HeldWindows:
 
     def _counts(self, payer: str) -> bool:
         """Return whether a payer has the usual window: all but users with another one."""
-        return not is_user(payer) or self._own_ms.get(payer) == self._window_ms
+        return not is_user(payer) or self.own_ms.get(payer) == self.window_ms

@@ -177,7 +177,7 @@ def test_what_cannot_be_meant_is_refused(words, where):
 
 
 def test_help_says_what_the_gate_does():
-    shown = CliRunner().invoke(command, ["--help"]).output
+    shown = CliRunner().invoke(command, ["--help-all"]).output
     for word in ("--admission ", "--admission-queue", "--admission-capacity", "--history"):
         assert word in shown
 

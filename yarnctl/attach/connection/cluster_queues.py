@@ -66,6 +66,16 @@ class QueueNames:
             self._compare(tree, self.found)
             self._regroup(tree, self.found)
 
+    def rename(self, named: NamedQueues) -> tuple[QueueProblem, ...]:
+        """Use other names from now on; return why not, and then nothing is changed."""
+        if self.tree is not None:
+            found = resolved(named, self.tree)
+            if found.problems:
+                return found.problems
+            self._use(named, found)
+        self.named = named
+        return ()
+
     def read_states(self, states: Mapping[str, str]) -> None:
         """Log each change of the state of a named leaf queue; ``states`` by path, "": not shown."""
         paths = () if self.found is None else dict.fromkeys(self.found.paths.values())
@@ -85,8 +95,7 @@ class QueueNames:
         self.problems = found.problems
         if found.problems:
             return
-        self._use(found)
-        self.left_alone = frozenset(found.of(self.named.left_alone))
+        self._use(self.named, found)
         for path in found.without_leaf(self.named.all()):
             _LOG.info("queue %s has no leaf yet; each leaf is used as soon as it exists", path)
         roles = found.as_named(self.named.preempting), found.as_named(self.named.preemptable)
@@ -94,10 +103,11 @@ class QueueNames:
             missing = [name for name in self.named.all() if not found.as_named((name,))]
             _LOG.warning("preemption disabled: %s", joined((tree.no_leaf(missing),)))
 
-    def _use(self, resolved: Resolved) -> None:
+    def _use(self, named: NamedQueues, resolved: Resolved) -> None:
         self.found = resolved
-        self.preempting = frozenset(resolved.of(self.named.preempting))
-        self.preemptable = frozenset(resolved.preemptable(self.named))
+        self.preempting = frozenset(resolved.of(named.preempting))
+        self.preemptable = frozenset(resolved.preemptable(named))
+        self.left_alone = frozenset(resolved.of(named.left_alone))
 
     def _regroup(self, tree: QueueTree, resolved: Resolved) -> None:
         """Use the leaves that the named parents have now, and log which are new or were removed."""
@@ -112,7 +122,7 @@ class QueueNames:
                     _LOG.info("%s leaf queues of %s (%d): %s", what, path, len(changed), shown)
             if old and not leaves:
                 _LOG.warning("queue %s has no leaf any more; no order is sent in it until it has one", path)
-        self._use(now)
+        self._use(self.named, now)
         self.regrouped = True
 
     def _compare(self, tree: QueueTree, resolved: Resolved) -> None:

@@ -253,6 +253,7 @@ class Connection:
             left_alone=attachment.left_alone_queues,
         )
         self.queues = queues or QueueNames(named)
+        self.left_alone_users = attachment.left_alone_users
         self.leaves: tuple[Leaf, ...] = ()
         self.configuration: Mapping[str, str] | None = None
         self.settling = True
@@ -276,7 +277,7 @@ class Connection:
 
     def left_alone(self, row: yarn.AppInfo) -> LeftAlone | None:
         """Return by what an application (with its queue's path) opts out, None if it does not."""
-        return left_alone(row, self.settings.left_alone_users, self.queues)
+        return left_alone(row, self.left_alone_users, self.queues)
 
     def placed(self, app: yarn.AppInfo) -> yarn.AppInfo:
         """Return an application with its queue's path for what YARN writes beside it."""

@@ -14,6 +14,7 @@ from yarnctl.attach.connection.cluster_queues import QueueNames, left_alone
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.deciding.held_windows import MARK_MS, MARKS_MAX, HeldWindows, spacing_ms, user_owner
 from yarnctl.deciding.model import HeldTime, JobConsent
+from yarnctl.deciding.settings import LossRule
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.tags import may_lose_tag_ratio, tags_in
 
@@ -31,6 +32,14 @@ class HeldTimes:
         self._sums: dict[str, int] = {}
         self._consents: dict[str, JobConsent] = {}
         self._observed_at_ms = self._sampled_at_ms = -1
+
+    def use(self, budgets: Iterable[LossRule], left_alone_users: Collection[str]) -> None:
+        """Use other budgets from now on. Held time starts at 0 if payers or windows differ."""
+        self._left_alone_users = left_alone_users
+        windows = HeldWindows(self._windows.window_ms, budgets)
+        if windows.own_ms != self._windows.own_ms:
+            self._windows, self._sample_ms = windows, windows.shortest_ms // MARKS_MAX
+            self._sums, self._sampled_at_ms = {}, -1
 
     def is_due(self, now_ms: int) -> bool:
         """Return whether the applications must be read now for the budgets."""
