@@ -24,6 +24,7 @@ COMMANDS = {
     "checkpoints": ("yarnctl.cli.checkpoints:command", "List, show, verify and delete checkpoints in HDFS."),
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions and reasons."),
     "explain": ("yarnctl.cli.explain:command", "Explain a decision and its cost."),
+    "journal": ("yarnctl.cli.journal:command", "Export a journal to Parquet; delete what is exported."),
     "place": ("yarnctl.cli.place:command", "Submit an application on the framework that meets a deadline."),
     "profile": ("yarnctl.cli.profile:command", "Run an application to measure how long it takes."),
     "quote": ("yarnctl.cli.market:quote", "Show the price of each deadline of a job."),
