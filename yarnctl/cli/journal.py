@@ -91,9 +91,9 @@ def export_command(
 def prune_command(
     journal: Path, place: str, cluster_name: str, cluster: ClusterOptions, output: str, dry_run: bool
 ) -> int:
-    """Delete the oldest segments of FILE whose rows the export holds.
+    """Delete the oldest segments of FILE, after each row was found in the export.
 
-    The file that is written to and the segment before it stay. Each row is compared before.
+    The file that is written to, the segment before it and the last exported hour stay.
     Exit with 1 if a segment stays because the export does not hold it.
     """
     from yarnctl.journal.exporting.pruning import prune

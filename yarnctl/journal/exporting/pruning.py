@@ -1,6 +1,7 @@
 """Prune: delete the segments of a journal that an export holds, row by row.
 
-Never deleted: the file that is written to, and the segment before it, which a restart reads for display.
+Never deleted: the file that is written to, the segment before it, which a restart reads for display, and the
+last hour that was exported, which the next export writes again.
 Each segment's rows are made again and compared with what the files of the export hold for its lines. The
 first segment that differs ends the deletion.
 """
@@ -34,7 +35,7 @@ KEPT_FILES = 2
 
 
 class Pruning(msgspec.Struct, frozen=True, kw_only=True):
-    """What was deleted, or would be; ``problem``: why the next segment stays ("": it need not be kept)."""
+    """What was deleted, or would be; ``problem``: what the export lacks of the next segment ("": nothing)."""
 
     deleted: tuple[str, ...]
     bytes: int
@@ -64,6 +65,8 @@ def prune(
         if problem:
             problem = f"{segment.name} stays: {problem}"
             break
+        if after.number >= hours[-1].first_line:
+            break  # the next export writes this hour again
         gone.append(segment)
         chain = after
     size = sum(each.stat().st_size for each in gone)
