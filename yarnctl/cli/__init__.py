@@ -30,6 +30,7 @@ COMMANDS = {
     "quote": ("yarnctl.cli.market:quote", "Show the price of each deadline of a job."),
     "reclaims": ("yarnctl.cli.reclaims:command", "Show the containers that a running daemon reclaims."),
     "replay": ("yarnctl.cli.replay:command", "Replay a journal and compare the decisions."),
+    "report": ("yarnctl.cli.report:command", "Show what yarnctl gained and what it cost."),
     "restore": (
         "yarnctl.cli.restore:command",
         "Restore settings that yarnctl lowered; no daemon needed.",
