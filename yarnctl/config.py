@@ -105,18 +105,19 @@ def load_cluster(
     options: Mapping[str, Any] | None = None,
     *,
     hdfs: bool = True,
+    yarn: bool = True,
 ) -> ClusterAddress:
     """Return the configuration; BadInput names file and key, variable or option.
 
     ``environment`` is the caller's os.environ; ``options`` are those of the command line, with the names of
-    the TOML keys; None: not given. ``hdfs``: the caller uses HDFS. Of ``HADOOP_CONF_DIR`` only the files of
-    keys are read that have no other source.
+    the TOML keys; None: not given. ``hdfs``, ``yarn``: the caller uses it. Of ``HADOOP_CONF_DIR`` only the
+    files of keys are read that have no other source.
     """
     values, places = gathered(file, environment or {}, options or {}, hdfs=hdfs)
     for fault in cluster_faults(values, places):
         raise fault
     cluster = msgspec.convert(values, ClusterAddress)
-    if not cluster.resource_managers:
+    if yarn and not cluster.resource_managers:
         remedy = "set --rm, YARNCTL_RM, HADOOP_CONF_DIR, or resource_managers in [cluster] of --config"
         raise BadInput("resource_managers", "no ResourceManager is configured", remedy)
     _check_password(cluster, places)

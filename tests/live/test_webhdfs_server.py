@@ -19,6 +19,7 @@ from tests.hadoop.background import Background
 from tests.http_client import bare
 from tests.thoroughness import examples
 from yarnctl.attach.check.gathering import _safe_mode
+from yarnctl.cli.journal import HdfsFolder
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.http.answers import BadAnswer, ExistsAlready, Missing, Rejected, SafeMode, Uncertain
 from yarnctl.hadoop.http.auth import Identity
@@ -468,3 +469,13 @@ def test_the_switch_over_http(store):
     assert ask("PUT", b'{"nonsense":1}')[0] == 400
     assert ask("PUT", b"null")[0] == 200
     assert store.faults.now is None
+
+
+def test_an_export_is_replaced_as_a_whole(store: Store) -> None:
+    folder = HdfsFolder(store.as_user("hdfs"), "/warehouse/yarnctl")
+    assert folder.get("a/cluster=blue/x.parquet") is None
+    for data in (b"first", b"second"):
+        folder.put("a/cluster=blue/x.parquet", data)
+        assert folder.get("a/cluster=blue/x.parquet") == data
+    names = [each.name for each in store.as_user("hdfs").listing("/warehouse/yarnctl/a/cluster=blue")]
+    assert names == ["x.parquet"]

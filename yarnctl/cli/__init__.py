@@ -25,11 +25,13 @@ COMMANDS = {
     "config": ("yarnctl.cli.config:command", "Show, check and write the file of settings."),
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions and reasons."),
     "explain": ("yarnctl.cli.explain:command", "Explain a decision and its cost."),
+    "journal": ("yarnctl.cli.journal:command", "Export a journal to Parquet; delete what is exported."),
     "place": ("yarnctl.cli.place:command", "Submit an application on the framework that meets a deadline."),
     "profile": ("yarnctl.cli.profile:command", "Run an application to measure how long it takes."),
     "quote": ("yarnctl.cli.market:quote", "Show the price of each deadline of a job."),
     "reclaims": ("yarnctl.cli.reclaims:command", "Show the containers that a running daemon reclaims."),
     "replay": ("yarnctl.cli.replay:command", "Replay a journal and compare the decisions."),
+    "report": ("yarnctl.cli.report:command", "Show what yarnctl gained and what it cost."),
     "restore": (
         "yarnctl.cli.restore:command",
         "Restore settings that yarnctl lowered; no daemon needed.",

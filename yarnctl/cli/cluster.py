@@ -138,14 +138,17 @@ def folder_options(command: Function) -> Function:
     return option_group(FolderOptions, "folders", options, section="Folders in HDFS")(command)
 
 
-def cluster_of(options: ClusterOptions, *, hdfs: bool = True) -> ClusterAddress:
-    """Return the cluster that options, environment and file name (``hdfs``: with HDFS); raises BadInput."""
+def cluster_of(options: ClusterOptions, *, hdfs: bool = True, yarn: bool = True) -> ClusterAddress:
+    """Return the cluster that options, environment and file name; raises BadInput.
+
+    ``hdfs``, ``yarn``: the caller uses it.
+    """
     import msgspec
 
     from yarnctl.config import load_cluster
 
     values = {"resource_managers": options.managers, "name_nodes": options.name_nodes, "user": options.user}
-    cluster = load_cluster(options.config, os.environ, values, hdfs=hdfs)
+    cluster = load_cluster(options.config, os.environ, values, hdfs=hdfs, yarn=yarn)
     return cluster if cluster.user else msgspec.structs.replace(cluster, user="yarnctl")
 
 

@@ -32,6 +32,11 @@ def command(journal: Path, unfinished: bool, output: str) -> None:
     if output == "json":
         print_json(done)
     else:
+        if done.not_replayed:
+            click.echo(
+                f"{done.not_replayed} records were not replayed, only their chain was checked: their"
+                " controller began in a segment that was pruned"
+            )
         click.echo(
             f"{journal}: equal; {done.records} records, {done.decisions} decisions"
             f" with {done.picks} picks, {done.transitions} transitions, {done.refusals} refusals"

@@ -23,13 +23,13 @@ from yarnctl.deciding.records import FORMAT, Decision, Header, Record, State, de
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import END, ENVELOPE_MAX, Chain, body_of, last_link
 from yarnctl.journal.fold import Fold
+from yarnctl.journal.pruned import left_of
 from yarnctl.journal.segments import (
     STATE,
     NotNow,
     last_begun,
     opened,
     require_in_place,
-    segments,
     set_aside,
     written_last,
 )
@@ -203,10 +203,10 @@ class JournalFile(JournalStream):
 def _chain_after(path: Path) -> Chain:
     """Return the chain that the journal's next line continues."""
     last = written_last(path)
-    return Chain() if last is None else _chain_at(last)
+    return Chain() if last is None else chain_at(last)
 
 
-def _chain_at(last: Path) -> Chain:
+def chain_at(last: Path) -> Chain:
     """Return the chain at the end of a file that is whole."""
     with opened(last) as file:
         size = file.seek(0, os.SEEK_END) if last.suffix != ".gz" else len(file.read())
@@ -230,7 +230,8 @@ def read(path: Path, *, closed: bool = False) -> Iterator[Line]:
     after the last whole line if the next is torn or, with ``closed``, if the journal was not closed; OSError.
     """
     path = journal_at(path)
-    yield from _read(path, segments(path), Chain(), closed=closed)
+    left = left_of(path)
+    yield from read_files(path, left.files, left.chain, closed=closed)
 
 
 def read_last(path: Path) -> Iterator[Line]:
@@ -239,14 +240,17 @@ def read_last(path: Path) -> Iterator[Line]:
     All, if there is no such file. Raises as :func:`read` does; earlier files are not read.
     """
     path = journal_at(path)
-    files = segments(path)
-    begin = last_begun(files)
-    chain = _chain_at(files[begin - 1]) if begin else Chain()
-    yield from _read(path, files[begin:], chain)
+    left = left_of(path)
+    begin = last_begun(left.files)
+    chain = chain_at(left.files[begin - 1]) if begin else left.chain
+    yield from read_files(path, left.files[begin:], chain)
 
 
-def _read(path: Path, files: Sequence[Path], chain: Chain, *, closed: bool = False) -> Iterator[Line]:
-    """Yield the records of these files, the first of which continues ``chain``."""
+def read_files(path: Path, files: Sequence[Path], chain: Chain, *, closed: bool = False) -> Iterator[Line]:
+    """Yield the records of these files, the first of which continues ``chain``.
+
+    ``chain`` is that of the line that was yielded. Raises as :func:`read` does.
+    """
     begun_at = chain.number
     ended = True  # the first line, and the next after a closing one, must be a header, or a state before one
     where = str(path)

@@ -33,8 +33,12 @@ BETWEEN_STEPS: tuple[type, ...] = get_args(
 """Kinds of records that no step makes: the daemon's own, and those of admission."""
 
 
-class Replayed(msgspec.Struct, frozen=True):
-    """How much was decided again, without a difference. ``steps``: inputs that were given again."""
+class Replayed(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How much was decided again, without a difference. ``steps``: inputs that were given again.
+
+    ``not_replayed``: records of a pruned journal before its first ``header``. Their controller began in a
+    segment that was deleted: only the chain and the states at the head of files were checked.
+    """
 
     records: int
     decisions: int
@@ -42,6 +46,7 @@ class Replayed(msgspec.Struct, frozen=True):
     transitions: int
     refusals: int
     steps: int
+    not_replayed: int = 0
 
 
 class Replay:
@@ -52,6 +57,8 @@ class Replay:
         self.fold = Fold()
         self.controller: Controller | None = None
         self.records = self.decisions = self.transitions = self.refusals = self.picks = self.steps = 0
+        self.not_replayed = 0
+        self._is_pruned = False
         self._reader = InputReader()
         self._header: records.Header | None = None
         self._left: Remembered | None = None
@@ -69,7 +76,14 @@ class Replay:
         self.where = f"{self.source}:{line.number}"
         if records.encode(record) != line.raw:
             self.differ("the record reads back to other bytes than the line holds")
-        self._take(record, line.raw)
+        if isinstance(record, records.State) and not self.records:
+            self._is_pruned = True
+        elif self._is_pruned and not isinstance(record, records.Header | records.State):
+            self._between_records(record)
+            self.not_replayed += 1
+        else:
+            self._is_pruned = self._is_pruned and isinstance(record, records.State)
+            self._take(record, line.raw)
         self.fold.apply(record)
         self._count(record)
 

@@ -1,6 +1,7 @@
 """Segments: a journal that has grown too large for one file continues in a new one.
 
-Nothing is ever removed or changed. ``journal.jsonl`` is the file that is written to; when it is full it is
+Nothing is changed, and only ``journal prune`` removes what an export holds (:mod:`yarnctl.journal.pruned`).
+``journal.jsonl`` is the file that is written to; when it is full it is
 renamed, whole, to ``journal.000001.jsonl``, ``journal.000002.jsonl``, ...: the chain of digests continues
 from one to the next, so a missing or exchanged segment is found. A segment may be compressed with gzip
 (``journal.000001.jsonl.gz``); it is read just the same.
@@ -121,7 +122,7 @@ def set_aside(path: Path, head: bytes, *, durable: bool) -> BinaryIO:
             if durable:
                 os.fsync(file.fileno())
             if path.exists() and path.stat().st_size > 0:
-                numbers = [_number(path, each) for each in segments(path) if each != path]
+                numbers = [number_of(path, each) for each in segments(path) if each != path]
                 os.rename(path, path.with_name(f"{path.stem}.{max(numbers, default=0) + 1:06d}{path.suffix}"))
             sync_folder(path.parent)
             os.rename(beside, path)
@@ -134,7 +135,8 @@ def set_aside(path: Path, head: bytes, *, durable: bool) -> BinaryIO:
     return file
 
 
-def _number(path: Path, segment: Path) -> int:
+def number_of(path: Path, segment: Path) -> int:
+    """Return the number in the name of a segment."""
     return int(segment.name[len(path.stem) + 1 :].partition(".")[0])
 
 

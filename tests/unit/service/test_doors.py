@@ -23,7 +23,7 @@ ROWS = {
     "GET /v1/decisions/{decision_id}": "read", "GET /v1/refusals": "read",
     "GET /v1/explanations/{any_id}": "read", "GET /v1/snapshot": "read", "GET /v1/applications": "read",
     "GET /v1/checkpoints": "read", "GET /v1/budgets": "read", "GET /v1/occupancy": "read",
-    "GET /v1/time-lost": "read",
+    "GET /v1/time-lost": "read", "GET /v1/report": "read",
     "GET /v1/admissions": "list", "GET /v1/admissions/{admission_id}": "one", "POST /v1/admissions": "ask",
     "POST /v1/admissions/{admission_id}/renew": "own", "DELETE /v1/admissions/{admission_id}": "own",
     "GET /v1/runs": "list", "GET /v1/accounts": "account", "GET /v1/accounts/{account}": "account",

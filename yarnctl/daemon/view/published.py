@@ -16,6 +16,7 @@ from yarnctl.api.cluster_answers import LoopState, Mode
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.view.occupancy import Occupancy, Sample, sample_of
 from yarnctl.daemon.view.recent_orders import Checkpoint, Decided, RankedRecord, RecentOrders
+from yarnctl.daemon.view.reporting import Reporting
 from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.daemon.view.why_waiting import Waiting, waiting_reasons
 from yarnctl.deciding.controller import Controller
@@ -179,7 +180,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     suspended now, with the reason.
     ``budgets``: empty without the mix. ``admission`` None: off. ``version`` grows with every view.
     ``waiting``: why each preempting application of ``snapshot`` with pending requests waits. ``time_lost``:
-    what waited since this daemon's start, by cause.
+    what waited since this daemon's start, by cause. ``reporting``: sums of the last days, which go on.
     """
 
     version: int
@@ -204,6 +205,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     suspended: Mapping[str, SuspendedTasks] = {}
     waiting: Mapping[str, Waiting] = {}
     time_lost: tuple[Waited, ...] = ()
+    reporting: Reporting | None = None
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
@@ -261,6 +263,7 @@ class Publisher:
         self._occupancy = Occupancy()
         self._counted = Counting()
         self._time_lost = TimeLost()
+        self._reporting = Reporting()
         self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, EligibilityReason] = {}
         self.ungranted: Ungranted | None = None
@@ -275,7 +278,9 @@ class Publisher:
     def record(self, records: Sequence[Record]) -> None:
         """Apply records that were written to the journal; the next view shows them."""
         for record in records:
-            self._counted.apply(record, self._recent.apply(record))
+            changed = self._recent.apply(record)
+            self._counted.apply(record, changed)
+            self._reporting.apply(record, changed)
 
     def set_status(self, status: LoopStatus, now_ms: int) -> None:
         """Publish a new status of the loop; the rest is unchanged."""
@@ -330,6 +335,7 @@ class Publisher:
             suspended=suspended_of(controller.ledger),
             waiting=self._waiting(controller, status, snapshot, observation.now_ms),
             time_lost=self._time_lost.rows(),
+            reporting=self._reporting,
         )
 
     def _waiting(

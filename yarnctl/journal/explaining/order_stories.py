@@ -45,6 +45,9 @@ class OrderStories:
         """Apply the next record; return the stories that it changed."""
         if isinstance(record, records.Header):
             self.settings, self._fresh = record.settings, True
+        elif isinstance(record, records.State):
+            header = record.fresh or record.header
+            self.settings = self.settings if header is None else header.settings
         elif isinstance(record, records.Resumed):  # it continues the orders of the controller before
             self._fresh = False
         elif self._fresh:

@@ -113,6 +113,12 @@ class TimeLostQuery(NameQuery):
     """A page of the causes for which production waited, by name."""
 
 
+class ReportQuery(Parameters):
+    """The span of the report."""
+
+    since_ms: Annotated[Instant | None, Field(description="At or after; a day before now by default.")] = None
+
+
 class OccupancyQuery(NumberQuery):
     """Filters of the samples; one page can hold all of them."""
 

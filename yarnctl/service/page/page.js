@@ -281,6 +281,23 @@ function showTimeLost(page) {
   byId("time-lost").replaceChildren(tableOf(["cause", "#container time", "would have saved it"], rows));
 }
 
+// --- the report of a day ---------------------------------------------------------------------------------
+
+const interval = (less) => (less.estimated ? `${span(less.estimate_ms)} (${span(less.least_ms)} to ${span(less.most_ms)})` : "-");
+const gibHours = (mibMs) => `${(mibMs / 1024 / 3600000).toFixed(2)} GiB h`;
+
+function showReport(report) {
+  byId("report").hidden = !report.gains.length;
+  const waited = report.would ? "Production would wait less" : "Production waited less";
+  byId("gain").textContent = `${waited}: ${interval(report.waited_less)} of container time (an estimate and its 90 % interval).`;
+  const gains = report.gains.map((each) => ({ className: "", cells: [short(each.queue), each.user || "-", each.decisions,
+    each.ordered, each.received, each.unmet, interval(each.waited_less)] }));
+  byId("gains").replaceChildren(tableOf(["production", "user", "#decisions", "#ordered", "#received", "#not found", "#waited less"], gains));
+  const losses = report.losses.map((each) => ({ className: "", cells: [short(each.queue), each.user || "-", each.containers,
+    gibHours(each.kept_mib_ms), gibHours(each.lost_mib_ms)] }));
+  byId("given").replaceChildren(losses.length ? tableOf(["research", "user", "#containers", "#kept", "#lost"], losses) : "");
+}
+
 // --- reclaim lists -------------------------------------------------------------------------------------
 
 const COLUMNS = ["order", "from", "attempt", "state", "ordered", "#keys kept", "#time left", "given to"];
@@ -431,8 +448,8 @@ async function poll() {
     const [seen, samples, lists, decided, refusals, jobs] = await Promise.all([
       get("v1/snapshot"), newHistory(), get("v1/reclaims?limit=50"), get("v1/decisions?limit=25"),
       get("v1/refusals?limit=5"), get("v1/applications?limit=200")]);
-    const [accounts, admissions, budgets, timeLost] = await Promise.all([
-      get("v1/accounts"), get("v1/admissions?limit=50"), get("v1/budgets?limit=50"), get("v1/time-lost")]);
+    const [accounts, admissions, budgets, timeLost, report] = await Promise.all([
+      get("v1/accounts"), get("v1/admissions?limit=50"), get("v1/budgets?limit=50"), get("v1/time-lost"), get("v1/report")]);
     known = new Map(jobs.items.map((each) => [each.application, each]));
     for (const id of [...explained.keys()]) {
       const story = await explain(id);
@@ -440,7 +457,7 @@ async function poll() {
     }
     showLoop(seen); showGlance(seen); drawChart(samples);
     showWaiting(); showApplications(jobs); showMarket(accounts, admissions);
-    showPlacement(admissions); showBudgets(budgets); showTimeLost(timeLost);
+    showPlacement(admissions); showBudgets(budgets); showTimeLost(timeLost); showReport(report);
     ended = new Map([...decided.items, ...lists.items.flatMap((list) => list.entries)].flatMap((one) => Object.entries(one.names)));
     showReclaims(lists); showDecisions(decided); showRefusals(refusals);
     byId("unreachable").hidden = true;

@@ -18,9 +18,11 @@ from yarnctl.api.cluster_answers import Application, OccupancySample, SnapshotOu
 from yarnctl.api.decision_answers import DecisionDetail, Explained, RefusalOut
 from yarnctl.api.order_answers import BudgetOut, CheckpointOut, DecisionSummary, ReclaimList, TimeLostOut
 from yarnctl.api.paged import Page
+from yarnctl.api.report_answers import ReportOut
 from yarnctl.daemon.view.occupancy import role_of
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.recent_orders import Decided
+from yarnctl.daemon.view.reporting import Reporting
 from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.order import order_number
@@ -44,6 +46,7 @@ from yarnctl.service.answers.paging import (
     Parameters,
     ReclaimsQuery,
     RefusalsQuery,
+    ReportQuery,
     TimeLostQuery,
     by_name,
     by_number,
@@ -56,6 +59,7 @@ Source = Callable[[], View]
 Id = Annotated[str, PathParameter(min_length=1, max_length=200)]
 Filters = TypeVar("Filters", bound=Parameters)
 NAMED_MAX = 3
+DAY_MS = 86_400_000
 Number = Annotated[int, PathParameter(ge=1, le=2**53 - 1)]
 
 
@@ -304,6 +308,13 @@ def _add_history(router: APIRouter, source: Source) -> None:
         found = sorted(view.time_lost)
         part = by_name(found, lambda each: each.cause, query)
         return from_view.page(view, len(found), part, from_view.lost)
+
+    @router.get("/report")
+    def report(query: Annotated[ReportQuery, Query()]) -> ReportOut:
+        """What orders brought production and cost research; the wait without yarnctl is an estimate."""
+        view = source()
+        since_ms = max(0, view.now_ms - DAY_MS) if query.since_ms is None else query.since_ms
+        return (view.reporting or Reporting()).report(since_ms)
 
     @router.get("/occupancy")
     def occupancy(query: Annotated[OccupancyQuery, Query()]) -> Page[OccupancySample]:

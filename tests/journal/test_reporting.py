@@ -1,0 +1,132 @@
+"""The report: sums over the stories of orders, and the estimate of the wait without yarnctl."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.journal.test_restart import played
+from yarnctl.cli import PROGRAM
+from yarnctl.command_line import exit_status_of
+from yarnctl.daemon.view.natural_ends import BETWEEN_MS, HEARTBEATS_MS, NaturalEnds
+from yarnctl.daemon.view.reporting import BUCKET_MS, Reporting, reported
+from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.records import Decision, Record, Refusal, Transition
+from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.snapshot_rows import ApplicationRow, SnapshotChange
+from yarnctl.journal.explaining.order_stories import OrderStories
+from yarnctl.journal.file import read
+from yarnctl.units import Resources
+
+SIZE = Resources(1024, 1)
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("run") / "journal.jsonl"
+    played(path, ())
+    return path
+
+
+@pytest.fixture(scope="module")
+def steps(journal: Path) -> list[Record]:
+    return [line.record for line in read(journal, closed=True)]
+
+
+def test_report_adds_up_the_orders(steps: list[Record]) -> None:
+    report = reported(steps, None)
+    decisions = [each for each in steps if isinstance(each, Decision)]
+    granted = [each for each in steps if isinstance(each, Transition) and each.target == "granted"]
+    (gain,) = report.gains
+    assert (gain.queue, gain.decisions) == ("production", len(decisions))
+    assert gain.ordered == sum(len(each.orders) for each in decisions)
+    stories = OrderStories()
+    for record in steps:
+        stories.apply(record)
+    served = {story.order: story.serves for story in stories.all()}
+    assert gain.received == sum(served[each.order] for each in granted) > 0
+    assert gain.waited_less.least_ms <= gain.waited_less.estimate_ms <= gain.waited_less.most_ms
+    ended = [story for story in stories.all() if story.verb]
+    assert sum(loss.containers for loss in report.losses) == len(ended) > 0
+    lost = sum((story.lost_work_ms or 0) * story.size[0] for story in ended)
+    assert sum(loss.lost_mib_ms for loss in report.losses) == lost
+    rejected = sum(len(each.refused_jobs) + len(each.refused_tasks) for each in decisions)
+    refusals = [each for each in steps if isinstance(each, Refusal)]
+    rejected += sum(1 + len(each.refused_jobs) + len(each.refused_tasks) for each in refusals)
+    assert sum(each.times for each in report.not_taken) == rejected
+
+
+def test_report_leaves_out_what_is_older(steps: list[Record]) -> None:
+    stories, reporting = OrderStories(), Reporting()
+    for by_ms in (0, 10 * BUCKET_MS):
+        for record in steps:
+            at_ms = getattr(record, "at_ms", None)
+            later = record if at_ms is None else msgspec.structs.replace(record, at_ms=at_ms + by_ms)
+            reporting.apply(later, stories.apply(later))
+    whole, half = reporting.report(0), reporting.report(9 * BUCKET_MS)
+    assert whole.gains[0].decisions == 2 * half.gains[0].decisions > 0
+    assert reporting.report(30 * BUCKET_MS).gains == []
+
+
+def task(kind: str, at_ms: int, remaining_ms: int) -> TaskView:
+    return TaskView(
+        f"attempt_1_0001_m_{at_ms}",
+        "container_1",
+        "n1",
+        SIZE,
+        kind,
+        remaining_ms,
+        0,
+        at_ms,
+        0,
+        True,
+        False,  # type: ignore[arg-type]
+    )
+
+
+def look(kinds: list[str]) -> Observed:
+    rows = (ApplicationRow("application_1_0001", "research", "ann", 0, 0, 11, SIZE, SIZE),)
+    return Observed(
+        at_ms=50_000,
+        cluster="seen",
+        change=SnapshotChange(applications=rows),
+        tasks={"application_1_0001": tuple(task(kind, 10_000, 56_000) for kind in kinds)},
+    )
+
+
+def test_containers_come_as_fast_as_research_tasks_end() -> None:
+    ends = NaturalEnds()
+    ends.look(look(["map"]), Settings())
+    assert ends.arrivals(50_000, 2) is None, "its first look was pruned"
+    ends.begin()
+    ends.look(look(["map", "reduce"]), Settings())
+    step_ms = (96_000 + BETWEEN_MS) / 10  # ten containers beside the master
+    first = ends.arrivals(50_000, 2)
+    assert first is not None
+    assert [each.at_ms - 50_000 - HEARTBEATS_MS for each in first] == [step_ms, 2 * step_ms]
+    second = ends.arrivals(50_000, 1)
+    assert second is not None
+    assert second[0].at_ms == first[-1].at_ms + step_ms
+    ends.begin()
+    ends.look(look(["map", "executor"]), Settings())
+    half = ends.arrivals(10**9, 1)
+    assert half is not None
+    assert half[0].at_ms - 10**9 - HEARTBEATS_MS == 2 * step_ms
+    ends.begin()
+    ends.look(look(["executor"]), Settings())
+    assert ends.arrivals(2 * 10**9, 1) is None
+
+
+def test_command_reads_a_journal(
+    journal: Path, steps: list[Record], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_status_of(PROGRAM, ["report", "--journal", str(journal), "-o", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == json.loads(msgspec.json.encode(reported(steps, 86_400_000)))
+    assert exit_status_of(PROGRAM, ["report", "--journal", str(journal)]) == 0
+    assert "Waited less is an estimate" in capsys.readouterr().out
+    assert exit_status_of(PROGRAM, ["report", "--journal", str(journal), "--url", "http://x"]) == 2
