@@ -171,6 +171,11 @@ def test_within_a_reduce_stage_each_remaining_core_may_begin_a_task_again():
     assert (found["2"].room_in_ms, found["2"].lost_ms, found["2"].bound_ms) == (5000, 1000, 1 * 4000)
 
 
+def test_a_stage_that_reads_what_another_job_wrote_is_reducing():
+    now = StageNow(stage(2, read=9), running(("1", 1000), ("2", 1000)), SPANS)
+    assert costs(DriverLook(TWO, (now,), ()), TERMS, NOW_MS)["1"].bound_ms == 2 * 4000
+
+
 def test_a_stage_that_has_just_begun_behind_a_shuffle_counts_as_reducing():
     now = StageNow(stage(2, complete=0), running(("2", 100)), ())
     found = costs(DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),)), TERMS, NOW_MS)
@@ -414,6 +419,7 @@ class Driver:
         self.parts: dict[int, dict] = {}
         self.read: list[str] = []
         self.gauges: dict[str, object] = {}
+        self.spans_ms: list[float] = []
         fake.drivers[self.app.id] = self.answer
 
     @staticmethod
@@ -436,6 +442,8 @@ class Driver:
             "jobs": self.jobs,
             "stages": self.stages,
             "metrics/json": {"version": "4.0.0", "gauges": self.gauges},
+            "stages/1/0/taskList": [],
+            "stages/1/0/taskSummary": {"executorRunTime": self.spans_ms},
         }.get(below)
         return None if found is None else Reply(json.dumps(found))
 
@@ -508,6 +516,48 @@ def test_what_an_executor_wrote_has_to_move_and_a_finished_stage_is_read_once(fa
     assert [each.remaining_ms for each in second.values()] == [each.remaining_ms for each in first.values()]
     assert driver.read.count("stages/1/0") == 1
     assert driver.read.count("allexecutors") >= 2
+
+
+def mapping_driver(fake: FakeCluster, tags: str) -> Driver:
+    """Return a driver within a map stage: executors 1 and 2 share a host, 1 has finished six maps."""
+    driver = Driver(fake, tags=tags)
+    driver.rows[1]["hostPort"] = "h1:2"
+    driver.stages = [{"stageId": 1, "status": "ACTIVE", "numTasks": 40, "numCompleteTasks": 6,
+                      "numCompletedIndices": 6, "shuffleWriteBytes": 9}]  # fmt: skip
+    driver.parts[1] = {"1": {"succeededTasks": 6, "shuffleWrite": 9}}
+    driver.spans_ms = [4000.0, 6000.0]
+    return driver
+
+
+@pytest.mark.parametrize(
+    ("tags", "lost_ms"),
+    [("yarnctl-drain:signal", 3 * 4000), ("yarnctl-drain:signal,yarnctl-charge:bound", 5 * 4000)],
+)
+def test_a_drain_in_a_map_stage_is_charged_what_its_owner_chose(fake, tags, lost_ms):
+    mapping_driver(fake, tags)
+    shown = observed(looking(fake, levers=True))
+    assert {name[-1]: fake.now_ms - each.since_ms for name, each in shown.items()} == {
+        "1": lost_ms, "2": 0, "3": 0
+    }  # fmt: skip
+
+
+def test_maps_that_ran_again_make_the_next_drain_dearer(fake):
+    """Four more than expected: of the next executor's six maps all are expected to run again."""
+    driver = mapping_driver(fake, "yarnctl-drain:signal")
+    port = looking(fake, levers=True)
+    observed(port)
+    driver.gone("1", "Executor decommission: yarnctl")
+    driver.rows.append(Driver._row("4", container(7, 5)) | {"hostPort": "h1:3"})
+    driver.app.containers[container(7, 5)] = ("n2:1", 0)
+    driver.parts[1] = {"4": {"succeededTasks": 4, "shuffleWrite": 9}}
+    assert lost_of(port, fake)["4"] == 2 * 4000, "what ran again is not known yet"
+    fake.now_ms += 12_000
+    driver.stages[0] |= {"numCompleteTasks": 13}
+    assert lost_of(port, fake)["4"] == 2 * 4000 * (4 + 7) / (4 + 3) // 1
+
+
+def lost_of(port, fake: FakeCluster) -> dict[str, int]:
+    return {name[-1]: fake.now_ms - each.since_ms for name, each in observed(port).items()}
 
 
 def test_as_many_stay_as_the_submitter_said(fake):

@@ -292,7 +292,8 @@ def _losses(
     peers = sum(together.hosts.values()) - 1 + places.have_fallback
     for now, ends_in_ms in stages:
         ends_first = 0 <= ends_in_ms <= room_in_ms
-        if look.written and (now.stage.shuffle_read > 0 or not now.stage.complete):
+        # With adaptive execution what a stage reads was written by a job that has ended.
+        if now.stage.shuffle_read > 0 or (look.written and not now.stage.complete):
             yield StageLoss(now, "reduce", cores)
         mine = now.stage.by_executor.get(executor.executor)
         if near > 0 and now.stage.shuffle_write > 0:
