@@ -42,6 +42,8 @@ from yarnctl.frameworks.spark import rest as spark_rest
 from yarnctl.frameworks.spark.again import TasksAgain
 from yarnctl.frameworks.spark.configuration import (
     CELEBORN_FALLBACK,
+    DYNAMIC,
+    DYNAMIC_MIN,
     FALLBACK,
     LOCAL_BLOCKS,
     PLUGIN,
@@ -76,6 +78,8 @@ BY_PLUGIN = {**REQUIRED, PLUGINS: PLUGIN, REQUESTS: "/yarnctl/requests", REQUEST
 SPARK = application(7)
 RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
 NOW_MS = 1_795_720_538_400
+THREE_STAY = {DYNAMIC: "true", DYNAMIC_MIN: "3"}
+IDLE_LEAVES = {DYNAMIC: "true", SHUFFLE_SERVICE: "true"}
 FALLS_BACK = frozenset({"have_fallback"})
 TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000, order_ms=1500)
 
@@ -92,6 +96,12 @@ JUDGED = [
      Drainable("plugin", 1, traits=FALLS_BACK)),
     (("yarnctl-drain:signal",), BY_SIGNAL | {FALLBACK: "hdfs:///f/"}, "4.0.1",
      Drainable("signal", 1, traits=FALLS_BACK)),
+    (("yarnctl-drain:plugin",), BY_PLUGIN | THREE_STAY, "4.0.1", Drainable("plugin", 3)),
+    (("yarnctl-drain:signal",), BY_SIGNAL | THREE_STAY, "4.0.1", Drainable("signal", 1)),
+    (("yarnctl-drain:plugin",), BY_PLUGIN | IDLE_LEAVES, "4.0.1",
+     Drainable("plugin", 1, traits=frozenset({"removes_idle", "leaves_idle"}))),
+    (("yarnctl-drain:plugin", "yarnctl-min-executors:2"), BY_PLUGIN | IDLE_LEAVES, "4.0.1",
+     Drainable("plugin", 2, traits=frozenset({"removes_idle"}))),
     ((), BY_SIGNAL, "4.0.1", NoDrainTag()),
     (("yarnctl-drain:signal",), BY_SIGNAL, "3.1.2", SparkTooOld("3.1.2")),
     (("yarnctl-drain:signal",), BY_SIGNAL, "", SparkTooOld("")),
@@ -570,6 +580,29 @@ def test_all_may_leave_where_the_job_may_be_suspended_whole(fake):
     driver.settings = {**BY_PLUGIN, FALLBACK: "hdfs:///spark/fallback/"}
     shown = observed(looking(fake, levers=True))
     assert [each.checkpointable for each in shown.values()] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("more", "blocks", "may_leave"),
+    [
+        (IDLE_LEAVES, 0, [True, True, True]),
+        (IDLE_LEAVES, 1, [True, True, False]),  # one has a cached partition: as many stay as always
+        (
+            {SHUFFLE_SERVICE: "true"},
+            0,
+            [True, True, False],
+        ),  # the next task would wait for the order to return
+        ({DYNAMIC: "true"}, 0, [True, True, False]),
+    ],
+)
+def test_an_idle_application_gives_all_executors_where_spark_requests_them_by_itself(
+    fake, more, blocks, may_leave
+):
+    driver = Driver(fake, tags="yarnctl-drain:plugin")
+    driver.settings = {**BY_PLUGIN, **more}
+    driver.rows[2]["rddBlocks"] = blocks
+    shown = observed(looking(fake, levers=True))
+    assert [each.checkpointable for each in shown.values()] == may_leave
 
 
 def test_why_an_application_is_left_alone_is_said(fake):

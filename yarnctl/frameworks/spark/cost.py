@@ -114,6 +114,11 @@ class ExecutorCost(NamedTuple):
     bound_ms: int = 0
     again: tuple[AgainTasks, ...] = ()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether the driver removes it without moving a block: it has no task and nothing cached."""
+        return not self.overhead_ms
+
 
 def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
     """Return the remaining time of a task by the median and 95 % quantile of its stage; -1: unknown.
