@@ -32,7 +32,7 @@ CHANCE, DEVIATIONS = 0.95, 1.645  # The latter: standard deviations of a normal 
 EXACT_MAX = 100
 MOVERS_MAX = 8  # spark.storage.decommission.shuffleBlocks.maxThreads: peers that receive blocks at once
 REDUCE_SHARE = 0.25
-"""The expected part of the reduce tasks that can be repeated: of 103 in 52 recorded orders three were
+"""The expected part of the reduce tasks that can be repeated: of 102 in 52 recorded orders three were
 (research/records/spark-soak-2026-11-27-1118 and -28), of six in each of three tries by hand one."""
 
 
