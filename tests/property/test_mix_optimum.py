@@ -88,9 +88,15 @@ def price_of(asked: Asked, levers: Iterable[Lever]) -> int:
         for job in asked.case.jobs
         for task in asked.case.tasks[job.usage.application]
     }
-    before += [60_000 // max(1, running[each.unit]) for each in levers if each.kind != "wait"]
+    held = [each for each in levers if each.kind != "wait" and not is_idle(each)]
+    before += [60_000 // max(1, running[each.unit]) for each in held]
     wait_ms = max((asked.case.second.of(each.free_in_ms) for each in levers), default=0)
     return sum(each.lost_ms + each.overhead_ms for each in levers) + sum(before) + wait_ms
+
+
+def is_idle(lever: Lever) -> bool:
+    """Return whether an executor leaves that holds nothing: its application is not later."""
+    return lever.kind == "drain" and not lever.lost_ms and not lever.overhead_ms
 
 
 def least_price(asked: Asked) -> int | None:

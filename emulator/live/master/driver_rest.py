@@ -194,7 +194,7 @@ class DriverRest:
             return []
         rows = [self.stage(stage) for stage in stages]
         total = {name: sum(row[name] for row in rows) for name in ("numTasks", "numActiveTasks")}
-        done = sum(row["numCompleteTasks"] for row in rows)
+        done = sum(row["numCompletedIndices"] for row in rows)
         row = {
             **CONSTANT_FIELDS["job"],
             "jobId": 0,
@@ -224,7 +224,7 @@ class DriverRest:
             "attemptId": 0,
             "numTasks": len(places),
             "numActiveTasks": len(driver.running_tasks(stage)),
-            "numCompleteTasks": done,
+            "numCompleteTasks": max(done, sum(each.done[stage] for each in facts)),
             "numCompletedIndices": done,
             "executorRunTime": self._wall_span_ms(sum(driver.spans_ms[stage])),
             "shuffleReadBytes": done * driver.shape.block_mib * MIB if stage == 1 else 0,

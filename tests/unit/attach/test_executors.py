@@ -42,6 +42,8 @@ from yarnctl.frameworks.spark import rest as spark_rest
 from yarnctl.frameworks.spark.again import TasksAgain
 from yarnctl.frameworks.spark.configuration import (
     CELEBORN_FALLBACK,
+    DYNAMIC,
+    DYNAMIC_MIN,
     FALLBACK,
     LOCAL_BLOCKS,
     PLUGIN,
@@ -76,6 +78,8 @@ BY_PLUGIN = {**REQUIRED, PLUGINS: PLUGIN, REQUESTS: "/yarnctl/requests", REQUEST
 SPARK = application(7)
 RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
 NOW_MS = 1_795_720_538_400
+THREE_STAY = {DYNAMIC: "true", DYNAMIC_MIN: "3"}
+IDLE_LEAVES = {DYNAMIC: "true", SHUFFLE_SERVICE: "true"}
 FALLS_BACK = frozenset({"have_fallback"})
 TERMS = CostTerms(move_bytes_per_ms=1000, leave_ms=2000, return_ms=10_000, order_ms=1500)
 
@@ -92,6 +96,12 @@ JUDGED = [
      Drainable("plugin", 1, traits=FALLS_BACK)),
     (("yarnctl-drain:signal",), BY_SIGNAL | {FALLBACK: "hdfs:///f/"}, "4.0.1",
      Drainable("signal", 1, traits=FALLS_BACK)),
+    (("yarnctl-drain:plugin",), BY_PLUGIN | THREE_STAY, "4.0.1", Drainable("plugin", 3)),
+    (("yarnctl-drain:signal",), BY_SIGNAL | THREE_STAY, "4.0.1", Drainable("signal", 1)),
+    (("yarnctl-drain:plugin",), BY_PLUGIN | IDLE_LEAVES, "4.0.1",
+     Drainable("plugin", 1, traits=frozenset({"removes_idle", "leaves_idle"}))),
+    (("yarnctl-drain:plugin", "yarnctl-min-executors:2"), BY_PLUGIN | IDLE_LEAVES, "4.0.1",
+     Drainable("plugin", 2, traits=frozenset({"removes_idle"}))),
     ((), BY_SIGNAL, "4.0.1", NoDrainTag()),
     (("yarnctl-drain:signal",), BY_SIGNAL, "3.1.2", SparkTooOld("3.1.2")),
     (("yarnctl-drain:signal",), BY_SIGNAL, "", SparkTooOld("")),
@@ -169,6 +179,11 @@ def test_within_a_reduce_stage_each_remaining_core_may_begin_a_task_again():
     found = costs(DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),)), TERMS, NOW_MS)
     assert (found["1"].room_in_ms, found["1"].lost_ms, found["1"].bound_ms) == (5000, 2000, 2 * 4000)
     assert (found["2"].room_in_ms, found["2"].lost_ms, found["2"].bound_ms) == (5000, 1000, 1 * 4000)
+
+
+def test_a_stage_that_reads_what_another_job_wrote_is_reducing():
+    now = StageNow(stage(2, read=9), running(("1", 1000), ("2", 1000)), SPANS)
+    assert costs(DriverLook(TWO, (now,), ()), TERMS, NOW_MS)["1"].bound_ms == 2 * 4000
 
 
 def test_a_stage_that_has_just_begun_behind_a_shuffle_counts_as_reducing():
@@ -414,6 +429,7 @@ class Driver:
         self.parts: dict[int, dict] = {}
         self.read: list[str] = []
         self.gauges: dict[str, object] = {}
+        self.spans_ms: list[float] = []
         fake.drivers[self.app.id] = self.answer
 
     @staticmethod
@@ -436,6 +452,8 @@ class Driver:
             "jobs": self.jobs,
             "stages": self.stages,
             "metrics/json": {"version": "4.0.0", "gauges": self.gauges},
+            "stages/1/0/taskList": [],
+            "stages/1/0/taskSummary": {"executorRunTime": self.spans_ms},
         }.get(below)
         return None if found is None else Reply(json.dumps(found))
 
@@ -510,6 +528,48 @@ def test_what_an_executor_wrote_has_to_move_and_a_finished_stage_is_read_once(fa
     assert driver.read.count("allexecutors") >= 2
 
 
+def mapping_driver(fake: FakeCluster, tags: str) -> Driver:
+    """Return a driver within a map stage: executors 1 and 2 share a host, 1 has finished six maps."""
+    driver = Driver(fake, tags=tags)
+    driver.rows[1]["hostPort"] = "h1:2"
+    driver.stages = [{"stageId": 1, "status": "ACTIVE", "numTasks": 40, "numCompleteTasks": 6,
+                      "numCompletedIndices": 6, "shuffleWriteBytes": 9}]  # fmt: skip
+    driver.parts[1] = {"1": {"succeededTasks": 6, "shuffleWrite": 9}}
+    driver.spans_ms = [4000.0, 6000.0]
+    return driver
+
+
+@pytest.mark.parametrize(
+    ("tags", "lost_ms"),
+    [("yarnctl-drain:signal", 3 * 4000), ("yarnctl-drain:signal,yarnctl-charge:bound", 5 * 4000)],
+)
+def test_a_drain_in_a_map_stage_is_charged_what_its_owner_chose(fake, tags, lost_ms):
+    mapping_driver(fake, tags)
+    shown = observed(looking(fake, levers=True))
+    assert {name[-1]: fake.now_ms - each.since_ms for name, each in shown.items()} == {
+        "1": lost_ms, "2": 0, "3": 0
+    }  # fmt: skip
+
+
+def test_maps_that_ran_again_make_the_next_drain_dearer(fake):
+    """Four more than expected: of the next executor's six maps all are expected to run again."""
+    driver = mapping_driver(fake, "yarnctl-drain:signal")
+    port = looking(fake, levers=True)
+    observed(port)
+    driver.gone("1", "Executor decommission: yarnctl")
+    driver.rows.append(Driver._row("4", container(7, 5)) | {"hostPort": "h1:3"})
+    driver.app.containers[container(7, 5)] = ("n2:1", 0)
+    driver.parts[1] = {"4": {"succeededTasks": 4, "shuffleWrite": 9}}
+    assert lost_of(port, fake)["4"] == 2 * 4000, "what ran again is not known yet"
+    fake.now_ms += 12_000
+    driver.stages[0] |= {"numCompleteTasks": 13}
+    assert lost_of(port, fake)["4"] == 2 * 4000 * (4 + 7) / (4 + 3) // 1
+
+
+def lost_of(port, fake: FakeCluster) -> dict[str, int]:
+    return {name[-1]: fake.now_ms - each.since_ms for name, each in observed(port).items()}
+
+
 def test_as_many_stay_as_the_submitter_said(fake):
     Driver(fake, tags="yarnctl-drain:signal,yarnctl-min-executors:3")
     assert not any(each.checkpointable for each in observed(looking(fake, levers=True)).values())
@@ -520,6 +580,29 @@ def test_all_may_leave_where_the_job_may_be_suspended_whole(fake):
     driver.settings = {**BY_PLUGIN, FALLBACK: "hdfs:///spark/fallback/"}
     shown = observed(looking(fake, levers=True))
     assert [each.checkpointable for each in shown.values()] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("more", "blocks", "may_leave"),
+    [
+        (IDLE_LEAVES, 0, [True, True, True]),
+        (IDLE_LEAVES, 1, [True, True, False]),  # one has a cached partition: as many stay as always
+        (
+            {SHUFFLE_SERVICE: "true"},
+            0,
+            [True, True, False],
+        ),  # the next task would wait for the order to return
+        ({DYNAMIC: "true"}, 0, [True, True, False]),
+    ],
+)
+def test_an_idle_application_gives_all_executors_where_spark_requests_them_by_itself(
+    fake, more, blocks, may_leave
+):
+    driver = Driver(fake, tags="yarnctl-drain:plugin")
+    driver.settings = {**BY_PLUGIN, **more}
+    driver.rows[2]["rddBlocks"] = blocks
+    shown = observed(looking(fake, levers=True))
+    assert [each.checkpointable for each in shown.values()] == may_leave
 
 
 def test_why_an_application_is_left_alone_is_said(fake):

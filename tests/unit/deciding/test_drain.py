@@ -29,6 +29,7 @@ from yarnctl.deciding.model import (
 )
 from yarnctl.deciding.reasons.outcomes import ExecutorBusy
 from yarnctl.deciding.records import Transition
+from yarnctl.deciding.waiting_worth import SecondPrice
 
 LIMIT_MS = MIX.kill_timeout_ms
 
@@ -70,6 +71,16 @@ CHOICES = [
 @pytest.mark.parametrize(("tasks", "expected"), CHOICES)
 def test_a_drain_is_compared_with_other_levers_by_loss_then_overhead(tasks, expected):
     assert told(mixed(mix_case({"a": tasks}))) == expected
+
+
+@pytest.mark.parametrize(("cost_ms", "first"), [(0, "drain e1"), (1, "drain b0")])
+def test_an_idle_executor_comes_first_also_where_a_second_has_a_price(cost_ms, first):
+    """Its application does not end later: it bears no part of its master's time, as a small one else does."""
+    rules = mix_settings(msgspec.structs.replace(RULES, second_worth_ratio=1.0))
+    large = [executor(f"b{place}", cost_ms=5000) for place in range(30)]
+    case = mix_case({"a": [executor("e1", cost_ms=cost_ms)], "b": large})
+    case = msgspec.structs.replace(case, second=SecondPrice(1000))
+    assert told(mixed(case, settings=rules)) == first
 
 
 def test_why_an_executor_is_not_asked():

@@ -19,7 +19,7 @@ from yarnctl.frameworks.spark.wrapping import (
     version_in,
     wrap,
 )
-from yarnctl.hadoop.wire.tags import min_executors_of
+from yarnctl.hadoop.wire.tags import charges_bound, min_executors_of
 
 PLUGIN = Leaving("plugin", "/opt/leave.jar")
 
@@ -130,6 +130,14 @@ def test_a_shuffle_service_is_told_and_not_refused():
     line = "spark-submit --master yarn --conf spark.shuffle.service.enabled=true a.py"
     _, notes = wrap(SparkWords(shlex.split(line)), PLUGIN, {}, "4.0.1")
     assert any("external shuffle service" in note for note in notes)
+
+
+def test_the_charge_of_a_drain_is_a_tag():
+    bound = Leaving(charge="bound")
+    found = wrapped("spark-submit --master yarn a.py", bound).settings()["spark.yarn.tags"]
+    assert found == "yarnctl-drain:signal,yarnctl-charge:bound"
+    assert charges_bound(found.split(","))
+    assert "yarnctl-charge:bound" in "".join(default_lines(bound))
 
 
 def test_lines_of_defaults_hold_the_same_settings():

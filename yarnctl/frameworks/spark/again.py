@@ -76,5 +76,5 @@ def _again(stage: int, attempts: Iterable[Stage]) -> int:
     mine = [each for each in attempts if each.stage == stage]
     if not mine:
         return 0
-    complete = sum(each.complete for each in mine)
-    return max(0, complete - (mine[0].indices if len(mine) == 1 else max(each.tasks for each in mine)))
+    once = (mine[0].indices or mine[0].complete) if len(mine) == 1 else max(each.tasks for each in mine)
+    return max(0, sum(each.complete for each in mine) - once)

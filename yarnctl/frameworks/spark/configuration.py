@@ -29,7 +29,7 @@ SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
 PLUGINS = "spark.plugins"
 REQUESTS, REQUESTS_OWNER = "spark.yarnctl.requests", "spark.yarnctl.requests.owner"
 """The settings with the plugin's folder of orders and the account that must have written them."""
-DYNAMIC = "spark.dynamicAllocation.enabled"
+DYNAMIC, DYNAMIC_MIN = "spark.dynamicAllocation.enabled", "spark.dynamicAllocation.minExecutors"
 SHUFFLE_MANAGER, SHUFFLE_STORAGE = "spark.shuffle.manager", "spark.shuffle.sort.io.plugin.class"
 CELEBORN_FALLBACK = "spark.celeborn.client.spark.shuffle.fallback.policy"
 RELIABLE_VERSION = (3, 5)  # Spark reads whether shuffle storage is reliable since 3.5 (SPARK-42689)
@@ -88,6 +88,14 @@ class BlockPlaces(NamedTuple):
 
 
 LOCAL_BLOCKS = BlockPlaces()
+
+
+def dynamic_minimum(settings: Mapping[str, str]) -> int | None:
+    """Return the number of executors below which dynamic allocation requests more; None: it is off."""
+    if settings.get(DYNAMIC, "").strip().lower() != "true":
+        return None
+    told = settings.get(DYNAMIC_MIN, "0").strip()
+    return int(told) if re.fullmatch("[0-9]{1,9}", told) else 0
 
 
 def places_in(settings: Mapping[str, str], route: Route, version: str) -> BlockPlaces:

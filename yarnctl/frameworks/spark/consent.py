@@ -22,6 +22,7 @@ from yarnctl.frameworks.spark.configuration import (
     REQUIRED,
     REQUIRED_BY_SIGNAL,
     BlockPlaces,
+    dynamic_minimum,
     leaves_whole,
     no_signal_options,
     places_in,
@@ -33,6 +34,9 @@ from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.tags import charges_bound, min_executors_of
 
 CHARGES_BOUND = "charges_bound"  # The trait of an application that is charged the bound of its loss
+LEAVES_IDLE = (
+    "leaves_idle"  # While no executor has work, all may leave: Spark requests them with the next task
+)
 
 
 def judge(
@@ -61,6 +65,10 @@ def judge(
     places = places_in(settings, route, version)
     traits = {name for name, holds in places._asdict().items() if holds}
     traits |= {CHARGES_BOUND} if charges_bound(tags) else set()
+    minimum = dynamic_minimum(settings)
+    if route == "plugin" and minimum is not None:
+        traits |= {LEAVES_IDLE} if places.removes_idle and minimum == 0 and keep == 1 else set()
+        keep = max(keep, minimum)
     keep = 0 if keep == 1 and leaves_whole(settings, route) else keep
     return Drainable(route, keep, traits=frozenset(traits))
 

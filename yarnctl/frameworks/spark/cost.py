@@ -32,7 +32,7 @@ CHANCE, DEVIATIONS = 0.95, 1.645  # The latter: standard deviations of a normal 
 EXACT_MAX = 100
 MOVERS_MAX = 8  # spark.storage.decommission.shuffleBlocks.maxThreads: peers that receive blocks at once
 REDUCE_SHARE = 0.25
-"""The expected part of the reduce tasks that can be repeated: of 103 in 52 recorded orders three were
+"""The expected part of the reduce tasks that can be repeated: of 102 in 52 recorded orders three were
 (research/records/spark-soak-2026-11-27-1118 and -28), of six in each of three tries by hand one."""
 
 
@@ -113,6 +113,11 @@ class ExecutorCost(NamedTuple):
     overhead_ms: int
     bound_ms: int = 0
     again: tuple[AgainTasks, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the driver removes it without moving a block: it has no task and nothing cached."""
+        return not self.overhead_ms
 
 
 def rest_ms(age_ms: int, spans_ms: Sequence[float]) -> int:
@@ -292,7 +297,8 @@ def _losses(
     peers = sum(together.hosts.values()) - 1 + places.have_fallback
     for now, ends_in_ms in stages:
         ends_first = 0 <= ends_in_ms <= room_in_ms
-        if look.written and (now.stage.shuffle_read > 0 or not now.stage.complete):
+        # With adaptive execution what a stage reads was written by a job that has ended.
+        if now.stage.shuffle_read > 0 or (look.written and not now.stage.complete):
             yield StageLoss(now, "reduce", cores)
         mine = now.stage.by_executor.get(executor.executor)
         if near > 0 and now.stage.shuffle_write > 0:

@@ -19,7 +19,7 @@ from yarnctl.attach.orders.connected import Removal, RemoveReason, TrackedOrder
 from yarnctl.deciding.model import TaskView
 from yarnctl.frameworks.framework import Parts, observed
 from yarnctl.frameworks.spark.again import TasksAgain
-from yarnctl.frameworks.spark.consent import CHARGES_BOUND, places_of
+from yarnctl.frameworks.spark.consent import CHARGES_BOUND, LEAVES_IDLE, places_of
 from yarnctl.frameworks.spark.cost import CostTerms, DriverLook, ExecutorCost, StageNow, costs
 from yarnctl.frameworks.spark.driver import SparkDriver
 from yarnctl.frameworks.spark.rest import ActiveJob, Executor, PluginAnswer, Stage, left_well
@@ -177,7 +177,9 @@ class ExecutorObserver:
         names = [name for name in predicted if name in shown]
         unknown = [name for name in names if predicted[name].room_in_ms < 0]
         known = names[len(unknown) :]
-        keep = max(0, self._reader.allowed[application].min_executors - len(unknown))
+        allowed = self._reader.allowed[application]
+        are_idle = LEAVES_IDLE in allowed.traits and all(cost.is_idle for cost in predicted.values())
+        keep = 0 if are_idle else max(0, allowed.min_executors - len(unknown))
         return {*unknown, *known[len(known) - min(keep, len(known)) :]}
 
 
