@@ -31,7 +31,7 @@ from typing import Any
 
 import msgspec
 
-from yarnctl.errors import BadInput
+from yarnctl.errors import BadInput, nearest
 from yarnctl.hadoop import addresses, site_xml
 from yarnctl.hadoop.http.auth import OVER_HTTP, Identity, Method
 from yarnctl.hadoop.http.session import CallLimits
@@ -189,19 +189,11 @@ def read_document(file: Path) -> dict[str, Any]:
         raise BadInput(str(file), f"invalid TOML ({str(error)[:120]})") from None
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the remedy that names the nearest known word, "" if none is near."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(word[:80], sorted(known), n=1)
-    return f"use {near[0]}" if near else ""
-
-
 def _from_file(file: Path) -> dict[str, Any]:
     document = read_document(file)
     for name in document:
         if name not in TABLES:
-            remedy = nearest(name, TABLES) or f"use the tables {' and '.join(TABLES)}"
+            remedy = nearest(name, TABLES, f"use the tables {' and '.join(TABLES)}")
             raise BadInput(f"{file}: {name[:60]}", "unknown table", remedy)
     section = document.get("cluster", {})
     if not isinstance(section, dict):
@@ -234,7 +226,7 @@ def cluster_faults(values: Mapping[str, Any], places: Mapping[str, str]) -> Iter
     for key, value in values.items():
         where = f"{places.get(key, 'HADOOP_CONF_DIR')}: {key[:60]}"
         if key not in fields:
-            remedy = nearest(key, fields) or f"use one of {', '.join(sorted(fields))}"
+            remedy = nearest(key, fields, f"use one of {', '.join(sorted(fields))}")
             yield BadInput(where, "unknown key", remedy)
             continue
         if isinstance(value, str) and "\0" in value:

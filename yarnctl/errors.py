@@ -14,6 +14,16 @@ print ``error: <message>`` and exit with the status of the class; a traceback is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+
+def nearest(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Return the remedy for an unknown word: the known one that is most like it, else ``otherwise``."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:80], sorted(known), n=1)
+    return f"did you mean {near[0]}?" if near else otherwise
+
 
 class YarnctlError(Exception):
     """Root of all errors that both programs report in one line."""

@@ -50,7 +50,8 @@ class TreeScheduler(CapacityScheduler):
     ``nodes``: every queue by its path below root. ``kept``: the nodes reserved for an application.
     ``source``: the configuration that queues on demand are created from (None: there are none).
     ``labels``: the cluster's node labels, and whether each is exclusive; ``trees``: the queues by label and
-    path, those of ``nodes`` under "". ``other_totals``: by label, what its nodes have of the other types.
+    path, those of ``nodes`` under "". ``submitted_at_ms``: the last submission to each
+    leaf. ``other_totals``: by label, what its nodes have of the other types.
     """
 
     make_leaf = SharedLeaf
@@ -69,6 +70,8 @@ class TreeScheduler(CapacityScheduler):
         self._wanted: dict[Application, frozenset[str | None]] = {}
         self.in_vain: dict[tuple[Application, int], int] = {}
         self.largest = Resources(0, 0)
+        self.submitted_at_ms: dict[str, int] = {}
+        self._expired: set[str] = set()
         for config in parents:
             self._add(config, None)
         self.root = self.nodes[""]
@@ -129,7 +132,10 @@ class TreeScheduler(CapacityScheduler):
         return self.nodes[path].stopped
 
     def take(self, source: QueueSource, *, only_shares: bool = False) -> None:
-        """Take the queues of a configuration, of those known the settings, or only the shares."""
+        """Take the queues of a configuration, of those known the settings, or only the shares.
+
+        Queues that it does not have are deleted; nothing may run or wait in them.
+        """
         configs: tuple[ParentConfig | TreeLeafConfig, ...] = (*source.parents, *source.leaves)
         for config in configs:
             node = self.nodes.get(config.name)
@@ -148,7 +154,47 @@ class TreeScheduler(CapacityScheduler):
                     replace(now, capacity_ratio=config.capacity_ratio) if only_shares else config
                 )
         self.source = source
+        names = {config.name for config in configs}
+        for name in [name for name in self.nodes if name not in names]:
+            for tree in self.trees.values():
+                queue = tree.pop(name)
+                if queue.above is not None:
+                    queue.above.below.remove(queue)
+            if name in self.queues:
+                self.gone.append(self.queues.pop(name))
         self.resize(*self._total)
+
+    def expire(self, now_ms: int) -> bool:
+        """Delete the leaves on demand that were empty and expired in the last round and are now.
+
+        ``AutoCreatedQueueDeletionPolicy`` has a round in each time of expiry. Returns whether any is deleted.
+        """
+        source = self.source
+        if source is None or source.expiry_ms is None:
+            return False
+        expired = {
+            name
+            for name, queue in self.queues.items()
+            if isinstance(queue.config, TreeLeafConfig)
+            and queue.config.on_demand
+            and self.is_empty(name)
+            and now_ms - self.submitted_at_ms.get(name, 0) > source.expiry_ms
+            and not source.stays(name)
+        }
+        gone, self._expired = expired & self._expired, expired - self._expired
+        if gone:
+            self.take(source.without(gone), only_shares=True)
+        return bool(gone)
+
+    def is_empty(self, name: str) -> bool:
+        """Return whether no application is in a leaf, or in any below a parent."""
+        leaves = [queue for path, queue in self.queues.items() if f"{path}.".startswith(f"{name}.")]
+        return not any(leaf.active or leaf.waiting or leaf.used_mib for leaf in leaves)
+
+    def add_application(self, app: Application) -> None:
+        """Add a new application; its AM is served once the queue's AM limit allows it."""
+        self.submitted_at_ms[app.queue.name] = app.submitted_at_ms
+        super().add_application(app)
 
     def servable(self) -> bool:
         """Return whether an offer may help: a node is reserved, or a queue that wants more has room."""

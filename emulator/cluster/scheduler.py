@@ -32,7 +32,7 @@ _order = attrgetter("order")
 
 
 class CapacityScheduler:
-    """Queues and their demand. ``live`` are the containers in use, by number.
+    """Queues and their demand. ``live`` are the containers in use, by number; ``gone``: deleted queues.
 
     ``types``: the resource types beside memory and vcores, in the order of vectors; only a tree has some.
     """
@@ -46,6 +46,7 @@ class CapacityScheduler:
         self.version = 0
         self.granted = 0
         self.live: dict[int, Container] = {}
+        self.gone: list[LeafQueue] = []
 
     def resize(self, total_mib: int, total_vcores: int) -> None:
         """Set every queue's share of the cluster's size of now."""

@@ -57,8 +57,9 @@ def _in_leaves(scenario: Scenario, found: Sequence[Job]) -> tuple[Job, ...]:
     own = {"production": scenario.production_queue, "research": scenario.research_queue}
     paths: dict[str, str] = {}
     placed = []
+    file = scheduler_file(scenario)
     for job in found:
-        name = job.queue or own[job.job_class]
+        name = file.placed(job.user, job.queue or own[job.job_class])
         if name not in paths:
             paths[name] = require_leaf(scenario, name, f"job {job.name}, queue")
         placed.append(msgspec.structs.replace(job, queue=paths[name]))

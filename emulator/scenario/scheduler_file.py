@@ -3,29 +3,34 @@
 A key that the emulator does not model is an error that names it, unless its value changes nothing: Hadoop's
 default, or a setting that grants no container (``KEPT``). The children of a parent have percentages, weights
 or absolute resources. The emulator counts memory and vcores and has no locality delay, whether or not the
-file says so. A queue created on demand is read as if the file named it, with its parent's templates. None is
-deleted, as where Hadoop's AutoCreatedQueueDeletionPolicy does not run.
+file says so. A queue created on demand is read as if the file named it, with its parent's templates. Where
+the file sets the time after which Hadoop's AutoCreatedQueueDeletionPolicy deletes one, this policy runs;
+otherwise none is deleted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from emulator.cluster.entities import ParentConfig, TreeLeafConfig
+from emulator.scenario.queue_mappings import DEFAULT, GROUPS, MAPPINGS, mappings_of, require_rules
 from emulator.scenario.scheduler_keys import (
     BOTH,
     CREATED_MAX,
     CREATION,
+    EXPIRY,
     GENERAL,
+    INSTEAD,
     KEPT,
     LABEL_KEY,
     MONITOR,
     PREFIX,
+    TEMPLATE,
     TOLERANCE_PERCENT,
 )
 from yarnctl.errors import BadInput
@@ -44,11 +49,38 @@ class SchedulerFile(NamedTuple):
     keys: Mapping[str, str]
     on_demand: tuple[str, ...] = ()
 
+    @property
+    def expiry_ms(self) -> int | None:
+        """How long a queue on demand stays after its last submission, once it is empty (None: for ever)."""
+        seconds = self.keys.get(f"{PREFIX}{EXPIRY}")
+        return None if seconds is None else int(seconds) * 1000
+
+    def placed(self, user: str, queue: str) -> str:
+        """Return the queue of an application of a user that names ``queue``: queue-mappings are followed."""
+        target = mappings_of(self.keys).target(user, queue)
+        if not target:
+            return queue
+        return target if self.is_leaf(target) else DEFAULT
+
+    def is_leaf(self, name: str) -> bool:
+        """Return whether there is a leaf of this name, or one would be created."""
+        return self.leaf(name) is not None or self.created(name.removeprefix("root.")) is not None
+
+    def stays(self, path: str) -> bool:
+        """Return whether a leaf on demand is never deleted."""
+        reader = _Reader("queues on demand", self.keys, {}, self.on_demand)
+        return reader.stays(f"root.{path}")
+
     def leaf(self, name: str) -> TreeLeafConfig | None:
         """Return the leaf with a path, or with a last part that no other has; None: there is none."""
         by_name = {leaf.name: leaf for leaf in self.leaves}
         path = leaf_of(name, by_name)
         return None if path is None else by_name[path]
+
+    def without(self, paths: Collection[str]) -> SchedulerFile:
+        """Return the queues without some leaves that were created on demand."""
+        left = tuple(path for path in self.on_demand if path not in paths)
+        return _Reader("queues on demand", self.keys, {}, left).read()
 
     def created(self, path: str) -> SchedulerFile | None:
         """Return the queues with one leaf more, by its path below root; None: no parent creates it."""
@@ -88,6 +120,8 @@ def queues_of_keys(
     Raises BadInput, also for templates of which no queue could be created.
     """
     found = _Reader(file, keys, where or {}, on_demand).read()
+    mappings = f"{PREFIX}{MAPPINGS}"
+    require_rules(keys, (where or {}).get(mappings, f"{file}: {mappings}"), found.is_leaf)
     for parent in found.parents:
         if parent.depth_on_demand:
             trials = [f"{parent.name}.trial-leaf".removeprefix(".")]
@@ -141,6 +175,12 @@ class _Reader:
         leaves = tuple(replace(leaf, preempting=leaf is best) for leaf in self.leaves)
         return SchedulerFile(leaves, tuple(self.parents), self.keys, self.on_demand)
 
+    def stays(self, path: str) -> bool:
+        """Return whether a queue on demand is never deleted."""
+        self._name_queues("root")
+        self._name_created()
+        return self._value(path, f"{CREATION}queue-auto-removal.enable", "true") == "false"
+
     # --- names ----------------------------------------------------------------------------
 
     def _name_queues(self, path: str) -> None:
@@ -175,7 +215,7 @@ class _Reader:
         """Report every key that the emulator does not model."""
         for key, value in self.keys.items():
             if not key.startswith(PREFIX):
-                if key != MONITOR or value != "false":
+                if key != GROUPS and (key != MONITOR or value != "false"):
                     self._refuse(key, "is not modelled by the emulator", "remove it", whole=True)
                 continue
             own = key.removeprefix(PREFIX)
@@ -183,19 +223,23 @@ class _Reader:
             known = GENERAL if queue is None else BOTH
             name = own if queue is None else own.removeprefix(f"{queue}.")
             if queue is not None:
-                name = re.sub(rf"^{re.escape(CREATION)}(leaf-|parent-)?template\.(?!auto-|queues)", "", name)
+                name = TEMPLATE.sub("", name)
             if queue is not None and name.startswith(KEPT):
                 continue
             if queue is not None and LABEL_KEY.fullmatch(name):
                 continue
             if name not in known:
                 problem = "is not modelled by the emulator, or its queue is in no queues key"
-                self._refuse(own, problem, "remove it")
+                self._refuse(own, problem, _instead(name) or "remove it")
                 continue
             usable = known[name]
             if usable is not None and value not in usable:
                 shown = " or ".join(each or "an empty value" for each in usable)
-                self._refuse(own, f"{value[:60]!r} is not modelled by the emulator", f"use {shown}")
+                remedy = _instead(name) or f"use {shown}"
+                self._refuse(own, f"{value[:60]!r} is not modelled by the emulator", remedy)
+        expiry = self.keys.get(f"{PREFIX}{EXPIRY}", "0")
+        if not (expiry.isascii() and expiry.isdigit() and len(expiry) < 10):
+            self._refuse(EXPIRY, f"{expiry[:60]!r} is not a number of seconds", "use for example 300")
 
     # --- values ---------------------------------------------------------------------------
 
@@ -317,7 +361,7 @@ class _Reader:
             name=path.removeprefix("root."),
             capacity_ratio=share_ratio,
             maximum_ratio=most,
-            am_ratio=self._number(path, "maximum-am-resource-percent", general, 1),
+            am_ratio=self._number(path, "maximum-am-resource-percent", general, 1000),
             user_limit_factor=None if factor < 0 else factor,
             priority=priority,
             fair=self._choice(path, "ordering-policy", "fifo", ("fifo", "fair")) == "fair",
@@ -446,6 +490,10 @@ class _Reader:
     def _refuse(self, key: str, problem: str, remedy: str, *, whole: bool = False) -> None:
         name = key if whole else f"{PREFIX}{key}"
         self.problems.append(BadInput(self.where.get(name, f"{self.file}: {name}"), problem, remedy))
+
+
+def _instead(name: str) -> str:
+    return next((remedy for beginning, remedy in INSTEAD.items() if name.startswith(beginning)), "")
 
 
 def is_queue_name(name: str) -> bool:

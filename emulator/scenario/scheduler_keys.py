@@ -9,6 +9,7 @@ KEPT = ("acl_", "disable_preemption", "intra-queue-preemption.disable_preemption
 """Beginnings of keys that grant no container: they are shown. ``disable_preemption`` is read as well."""
 
 CREATION = "auto-queue-creation-v2."
+EXPIRY = f"{CREATION}queue-expiration-time"
 CREATED_MAX = 1000
 """Most queues on demand: Hadoop's default."""
 
@@ -26,8 +27,9 @@ GENERAL = {
     "reservations-continue-look-all-nodes": ("true",),
     "schedule-asynchronously.enable": ("false",),
     "application.fail-fast": ("false",),
-    "queue-mappings": ("",),
-    "queue-mappings-override.enable": ("false",),
+    "queue-mappings": None,
+    "queue-mappings-override.enable": ("true", "false"),
+    EXPIRY: None,
     "workflow-priority-mappings": ("",),
     "workflow-priority-mappings-override.enable": ("false",),
     "max-parallel-apps": ("2147483647",),
@@ -64,7 +66,22 @@ BOTH = {
 }
 """Keys of one queue, and the values that mean what the emulator does (None: read)."""
 
+TEMPLATE = re.compile(
+    r"^auto-queue-creation-v2\.(leaf-|parent-)?template\."
+    r"(?!queues|auto-(?!queue-creation-v2\.queue-auto-removal\.enable$))"
+)
+"""The beginning of a key that a parent sets for queues that it creates."""
+
 LABEL_KEY = re.compile(r"accessible-node-labels\.([A-Za-z0-9_-]{1,255})\.(maximum-)?capacity")
+
+INSTEAD = {
+    "mapping-rule-format": "use queue-mappings (u:USER:QUEUE,g:GROUP:QUEUE)",
+    "mapping-rule-json": "use queue-mappings (u:USER:QUEUE,g:GROUP:QUEUE)",
+    "auto-create-child-queue.enabled": "use auto-queue-creation-v2.enabled, with weights",
+    "leaf-queue-template": "use auto-queue-creation-v2.leaf-template, with weights",
+    "maximum-allocation": "remove it: no container larger than a node is granted",
+}
+"""What to do about keys, by their beginning without the queue, that the emulator does not model."""
 
 MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
 TOLERANCE_PERCENT = 1e-3

@@ -274,6 +274,9 @@ class Run:
         )
         if isinstance(self.cluster.rm.scheduler, TreeScheduler):
             self.cluster.rm.scheduler.source = setup.source
+            expiry_ms = None if setup.source is None else setup.source.expiry_ms
+            if expiry_ms:
+                self.cluster.kernel.at(expiry_ms, self._expire, expiry_ms)
         self.samples: list[MemorySample] = []
         self.time_lost = TimeLost()
         self.sample_ms = sample_ms
@@ -318,6 +321,13 @@ class Run:
             VirtualQueueCap(self.cluster, settings.preemptable_queues) if self.setup.hold else None
         )
         self.cluster.kernel.at(settings.tick_ms, self._tick, settings.tick_ms)
+
+    def _expire(self, expiry_ms: int) -> None:
+        """Delete queues on demand that have expired; look again after as long."""
+        kernel, scheduler = self.cluster.kernel, self.cluster.rm.scheduler
+        if isinstance(scheduler, TreeScheduler) and scheduler.expire(kernel.now_ms):
+            self.cluster.sweep.begin()
+        kernel.at(kernel.now_ms + expiry_ms, self._expire, expiry_ms)
 
     def _tick(self, grid_ms: int) -> None:
         controller, kernel = self.controller, self.cluster.kernel
@@ -397,7 +407,9 @@ class Run:
         """Return what came of the run."""
         cluster = self.cluster
         makespan_ms = max((master.app.finished_at_ms or 0 for master in cluster.masters), default=0)
-        held = sum(sum(queue.usage_mib_ms.values()) for queue in cluster.rm.scheduler.queues.values())
+        scheduler = cluster.rm.scheduler
+        queues = (*scheduler.queues.values(), *scheduler.gone)
+        held = sum(sum(queue.usage_mib_ms.values()) for queue in queues)
         for container in cluster.rm.scheduler.live.values():
             held += container.memory_mib * (cluster.kernel.now_ms - container.granted_at_ms)
         offered = self.setup.nodes * self.setup.node_size.memory_mib * makespan_ms

@@ -198,3 +198,25 @@ def test_sums_hold_over_random_histories():
                 move_application(found.rm, chance.choice(apps), chance.choice(leaves))
                 found.serve()
             found.check_sums()
+
+
+def test_one_application_may_request_several_labels():
+    """YARN looks, on a node, for the application's first request with the node's label."""
+    found = Labelled({**GPU, **NE}, {**GPU, **NE})
+    app = found.ask("mkt", 3, priority=20)
+    app.label = ""
+    found.rm.allocate(app, [(Ask(10, *pair(slots(2)), off_switch=True, label="gpu"), 2)])
+    found.serve()
+    assert found.held("mkt") == [3, 4, 0]
+    found.rm.allocate(app, [(Ask(10, *pair(slots(2)), off_switch=True, label="gpu"), 3)])
+    found.rm.allocate(app, [(Ask(30, *pair(slots(1)), off_switch=True, label="ne"), 9)])
+    found.serve()
+    assert found.held("mkt") == [3, 8, 8], "what waits for one label keeps nothing of another"
+    assert [(ask.priority, ask.label, ask.count) for ask in app.asks] == [(10, "gpu", 1), (30, "ne", 1)]
+    roots = {label: tree[""].demanding for label, tree in found.scheduler.trees.items()}
+    assert {label: [queue.name for queue in queues] for label, queues in roots.items()} == {
+        "": [], "gpu": ["mkt"], "ne": ["mkt"],
+    }  # fmt: skip
+    found.rm.allocate(app, [(Ask(10, *pair(slots(2)), off_switch=True), -1)])
+    assert found.scheduler.trees["gpu"][""].demanding == []
+    found.check_sums()

@@ -7,7 +7,8 @@ from functools import partial
 import msgspec
 import pytest
 
-from emulator.cluster.entities import NodeLabel
+from emulator.cluster.entities import MAP, REDUCE, RUNNING, NodeLabel
+from emulator.cluster.pending_tasks import MAP_PRIORITY
 from emulator.cluster.queue_tree import TreeScheduler
 from emulator.invariants import check_all, check_end
 from emulator.invariants.watched_run import RunWatch
@@ -174,3 +175,54 @@ def test_jobs_of_a_leaf_with_a_default_label_run_on_its_nodes(scenario, tmp_path
         assert used <= {("eng.lab", "gpu"), ("eng.prod", ""), ("eng.prod", "ne")}
     with pytest.raises(BadInput, match=r"eng\.lab requests the label gpu, which no node has"):
         check(msgspec.structs.replace(scenario, node_labels=labels[1:]), PLACE)
+
+
+def test_maps_and_reduces_of_a_job_may_request_different_labels(scenario, tmp_path):
+    """The controller sees the nodes of each label, and what is requested of them."""
+    file = write_file(tmp_path, {**NESTED, **LABELLED, "maximum-am-resource-percent": "0.5"})
+    labels = (NodeLabel(name="gpu", nodes=2), NodeLabel(name="ne", nodes=1, exclusive=False))
+    entry = WorkloadEntry(spec="synthetic:research-s", queue="eng.prod", map_label="gpu", reduce_label="")
+    scenario = msgspec.structs.replace(
+        scenario, nodes=6, scheduler_xml=str(file), node_labels=labels, workloads=(entry,)
+    )
+    check(scenario, PLACE)
+    prepared = prepare(scenario)
+    run = Run(msgspec.structs.replace(setup(scenario), validate=True), prepared.jobs, SCHEMES["natjam"])
+    watch = RunWatch(run)
+    used: set[tuple[int, str]] = set()
+    requested: set[tuple[str, int]] = set()
+
+    def look() -> None:
+        if run.cluster.kernel.now_ms % 1000:
+            return
+        check_all(watch)
+        running = [each for each in watch.live if each.state == RUNNING and each.app.master.job.map_label]
+        used.update((each.kind, each.node.label) for each in running)
+        seen = run.port._snapshot(run.cluster.kernel.now_ms)
+        for label, part in seen.labelled.items():
+            assert part.total == scheduler.totals[label]
+            assert len(part.nodes) == {"gpu": 2, "ne": 1}[label]
+            assert part.is_shared == (label == "ne")
+            held = sum(view.used.memory_mib for view in part.applications)
+            there = [each for each in scheduler.live.values() if each.node.label == label]
+            assert held == sum(each.memory_mib for each in there if each.app.finished_at_ms is None)
+            assert set(part.free_by_node) <= set(part.nodes)
+            requested.update((label, each.priority) for view in part.applications for each in view.requests)
+        assert not set(seen.free_by_node) & {name for part in seen.labelled.values() for name in part.nodes}
+
+    scheduler = run.cluster.rm.scheduler
+    assert isinstance(scheduler, TreeScheduler)
+    result = run.go(look)
+    check_end(watch)
+    assert len(result.jobs) == len(prepared.jobs)
+    assert {(MAP, "gpu"), (REDUCE, "")} <= used
+    assert not {(MAP, ""), (REDUCE, "gpu")} & used
+    assert ("gpu", MAP_PRIORITY) in requested
+
+    for changed, problem in (
+        ({"map_label": "ssd"}, "no node has the label 'ssd'"),
+        ({"queue": "res"}, "the queue res may not request gpu"),
+    ):
+        other = msgspec.structs.replace(scenario, workloads=(msgspec.structs.replace(entry, **changed),))
+        with pytest.raises(BadInput, match=problem):
+            check(other, PLACE)

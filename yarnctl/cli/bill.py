@@ -10,7 +10,6 @@ import csv
 import io
 import time
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from yarnctl.cli.asking import plain
 from yarnctl.cli.checkpoints import span_ms
 from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
 from yarnctl.command_line import ProgressBar, print_json, print_table
-from yarnctl.errors import BadInput, YarnctlError
+from yarnctl.errors import BadInput, YarnctlError, nearest
 
 if TYPE_CHECKING:
     from yarnctl.attach.bill.collector import Collector, Pace, Sources
@@ -121,8 +120,7 @@ def keys_of(text: str) -> tuple[str, ...]:
     keys = tuple(word.strip() for word in text.split(","))
     for key in keys:
         if key not in KEYS:
-            near = get_close_matches(key, KEYS, 1)
-            remedy = f"did you mean {near[0]}?" if near else f"use {', '.join(KEYS)}"
+            remedy = nearest(key, KEYS, f"use {', '.join(KEYS)}")
             raise BadInput("--by", f"unknown key {key[:40]!r}", remedy)
     return keys
 

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from yarnctl.cli.asking import plain
 from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
 from yarnctl.cli.settings_file import shared_with_run
 from yarnctl.command_line import output_option, print_json, print_table
-from yarnctl.errors import BadInput, Unreachable
+from yarnctl.errors import BadInput, Unreachable, nearest
 
 if TYPE_CHECKING:
     from yarnctl.attach.port import AttachedPort
@@ -111,11 +110,10 @@ def command(
 
 
 def _require_known(targets: Sequence[str], changes: Sequence[Change]) -> None:
-    known = sorted({change.target for change in changes})
+    known = {change.target for change in changes}
     for target in targets:
         if target not in known:
-            near = get_close_matches(target, known, 1)
-            remedy = f"did you mean {near[0]}?" if near else "run yarnctl restore to list the settings"
+            remedy = nearest(target, known, "run yarnctl restore to list the settings")
             raise BadInput(f"TARGET {target[:120]}", "no record in HDFS names it", remedy)
 
 

@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple
 import click
 
 from yarnctl.command_line import load
-from yarnctl.errors import BadInput
+from yarnctl.errors import BadInput, nearest
 
 PLACE = Path("/etc/yarnctl/yarnctl.toml")
 PLACE_ENV = "YARNCTL_CONFIG"
@@ -189,12 +189,10 @@ def file_faults(
 
 def _unknown(file: Path, place: str, what: str, keys: Iterable[str], homes: Mapping[str, str]) -> BadInput:
     """Return the fault of a word that is none of ``keys``; ``homes``: the table of each key."""
-    from yarnctl.config import nearest
-
     key = place.rpartition(".")[2]
     spelled = key.lstrip("-").replace("_", "-")
-    near = f"use {spelled}" if spelled in keys else nearest(key, keys)
-    remedy = f"write it below [{homes[key]}]" if key in homes else near or f"use one of {', '.join(keys)}"
+    near = f"use {spelled}" if spelled in keys else nearest(key, keys, f"use one of {', '.join(keys)}")
+    remedy = f"write it below [{homes[key]}]" if key in homes else near
     return BadInput(f"{file}: {place[:80]}", f"unknown {what}", remedy)
 
 

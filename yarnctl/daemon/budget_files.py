@@ -29,10 +29,9 @@ from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from yarnctl.amounts import part_of
-from yarnctl.config import nearest
 from yarnctl.deciding.open_hours import DAY_MINUTES, OpenHours
 from yarnctl.deciding.settings import LossRule
-from yarnctl.errors import BadInput
+from yarnctl.errors import BadInput, nearest
 
 FILE_BYTES_MAX = 64 << 10
 WINDOW_MIN_MS, WINDOW_MAX_MS = 60_000, 7 * 86_400_000
@@ -124,9 +123,7 @@ def _require_keys(where: str, kind: Literal["queue", "user"], name: str, entry: 
     known = _KEYS[kind]
     for key in entry:
         if key not in known:
-            raise BadInput(
-                where, f"unknown key {key[:60]!r}", nearest(key, known) or f"use {', '.join(known)}"
-            )
+            raise BadInput(where, f"unknown key {key[:60]!r}", nearest(key, known, f"use {', '.join(known)}"))
     if not entry:
         raise BadInput(where, "empty table", f"set {' or '.join(key for key in known if key != 'window')}")
     if "window" in entry and "may_lose" not in entry:
@@ -185,7 +182,7 @@ def _windows(where: str, written: Any) -> Iterator[tuple[int, int]]:
     first_day, last_day = ((day or "").lower() for day in match.group(1, 2))
     for day in (first_day, last_day):
         if day and day not in _DAYS:
-            remedy = nearest(day, _DAYS) or f"use {', '.join(_DAYS)}"
+            remedy = nearest(day, _DAYS, f"use {', '.join(_DAYS)}")
             raise BadInput(where, f"unknown day {day!r} in hours {written!r}", remedy)
     from_minute, to_minute = (int(match[at]) * 60 + int(match[at + 1]) for at in (3, 5))
     if from_minute >= DAY_MINUTES or to_minute > DAY_MINUTES or from_minute == to_minute:
@@ -210,7 +207,7 @@ def _zone(where: str, name: Any) -> tzinfo:
         remedy = 'use a name like "Europe/Berlin", or "UTC"'
         if not zones:
             remedy = "this host has no database of time zones: pip install tzdata, or use UTC"
-        raise BadInput(where, f"unknown zone {name!r}"[:120], nearest(str(name), zones) or remedy) from None
+        raise BadInput(where, f"unknown zone {name!r}"[:120], nearest(str(name), zones, remedy)) from None
 
 
 def _offsets(zone: tzinfo) -> tuple[tuple[int, int], ...]:

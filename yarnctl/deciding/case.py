@@ -31,13 +31,20 @@ class Candidate(NamedTuple):
     """One running job that may have to give containers.
 
     ``budget`` is how many more of its tasks may be under order at once; ``task_size`` is used
-    as its tasks' size until they have been observed.
+    as its tasks' size until they have been observed. ``given``: how many its queue gives of it, which limits
+    every lever (None: no limit).
     """
 
     usage: JobUsage
     used: Resources
     budget: int
     task_size: Resources
+    given: int | None = None
+
+    @property
+    def giving(self) -> int:
+        """How many containers may be taken of it, whatever the lever."""
+        return self.usage.releasable if self.given is None else min(self.usage.releasable, self.given)
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):

@@ -120,7 +120,7 @@ class Mixing:
         kind = option.lever.kind
         if kind == "wait":
             return True
-        if self.picked_of[option.job] >= self.case.jobs[option.job].usage.releasable:
+        if self.picked_of[option.job] >= self.case.jobs[option.job].giving:
             return False
         if kind not in CHARGED:
             return True
@@ -138,8 +138,7 @@ class Mixing:
             if option.lever.kind != "wait":
                 more[option.job] = more.get(option.job, 0) + 1
         for index, count in more.items():
-            job = self.case.jobs[index]
-            if self.picked_of[index] + count > job.usage.releasable:
+            if self.picked_of[index] + count > self.case.jobs[index].giving:
                 return False
         return self.left.allows(
             self._charge(option) for option in map(self._unpaid, options) if option.lever.kind in CHARGED

@@ -305,7 +305,10 @@ def within_limits(case: Case, choice: Choice, limits: GivenLimits) -> Case | Non
     if not over:
         return None
     jobs = tuple(
-        job._replace(budget=min(job.budget, kept.get(job.usage.application, 0)))
+        job._replace(
+            budget=min(job.budget, kept.get(job.usage.application, 0)),
+            given=min(job.giving, kept.get(job.usage.application, 0)),
+        )
         if left.queue_of[job.usage.application] in over
         else job
         for job in case.jobs

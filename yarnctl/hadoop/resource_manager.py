@@ -30,12 +30,15 @@ from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.decoders import OneDecoder
 from yarnctl.hadoop.wire.node_activities import ACTIVITIES, NodeActivities
+from yarnctl.units import Resources
 
 ROOT = "/ws/v1/cluster"
 CAPACITY = "yarn.scheduler.capacity."
 QUEUE_SHARE = (("capacity", ""), ("maximum-capacity", "100"))
 """A queue's keys below :data:`CAPACITY`, with their defaults ("": the key must be set)."""
 DISABLE = "disable_preemption"
+LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
+LEAST = Resources(1024, 1)  # YARN's defaults; asks are rounded up to a multiple (vcores: at least)
 Signal = Literal["OUTPUT_THREAD_DUMP", "GRACEFUL_SHUTDOWN", "FORCEFUL_SHUTDOWN"]
 UNFINISHED = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 ENDED = ("FINISHED", "FAILED", "KILLED")
@@ -50,6 +53,13 @@ USE_CAPACITY_SCHEDULER = (
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
 _APP_ATTEMPT = re.compile(r"appattempt_[0-9]+_[0-9]+_[0-9]+")
 _CONTAINER = re.compile(r"container_(?:e[0-9]+_)?[0-9]+_[0-9]+_[0-9]+_[0-9]+")
+
+
+def least_in(configuration: Mapping[str, str], default_mib: int = LEAST.memory_mib) -> Resources:
+    """Return the smallest container that YARN grants: a node with less free in one resource is full."""
+    texts = [configuration.get(key, "").strip() for key in LEAST_KEYS]
+    found = [int(text) if text.isascii() and text.isdigit() else 0 for text in texts]
+    return Resources(found[0] or default_mib, found[1] or LEAST.vcores)
 
 
 class OtherScheduler(BadInput):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Collection
 from itertools import zip_longest
 from typing import Protocol, Self
 
@@ -32,8 +33,21 @@ class QueueSource(Protocol):
     def parents(self) -> tuple[ParentConfig, ...]:
         """The parents, root first, each before its children."""
 
+    @property
+    def expiry_ms(self) -> int | None:
+        """How long a leaf on demand stays after its last submission, once it is empty (None: for ever)."""
+
     def created(self, path: str) -> Self | None:
         """Return the queues with one leaf more, by its path below root; None: no parent creates it."""
+
+    def without(self, paths: Collection[str]) -> Self:
+        """Return the queues without some leaves that were created on demand."""
+
+    def stays(self, path: str) -> bool:
+        """Return whether a leaf on demand is never deleted."""
+
+    def placed(self, user: str, queue: str) -> str:
+        """Return the queue of an application of a user that names ``queue``."""
 
 
 SMALLEST = Resources(1, 0)

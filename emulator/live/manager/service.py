@@ -206,7 +206,21 @@ class LiveResourceManager:
         self._state.driven = True
         if self.own_preemption is not None:
             self.own_preemption.start()
+        self._expire_later()
         self.driver.wake()
+
+    def _expire_later(self) -> None:
+        """Plan the next round of the policy that deletes queues on demand, where it runs."""
+        scheduler = self.actor.scheduler
+        source = scheduler.source if isinstance(scheduler, TreeScheduler) else None
+        if source is not None and source.expiry_ms:
+            self._state.after(source.expiry_ms, self._expire, None)
+
+    def _expire(self, _: None) -> None:
+        scheduler = self.actor.scheduler
+        assert isinstance(scheduler, TreeScheduler)
+        scheduler.expire(self.driver.kernel.now_ms)
+        self._expire_later()
 
     def stop(self) -> None:
         """Let nothing more happen by itself."""
@@ -308,9 +322,12 @@ class LiveResourceManager:
             return known
         number = self.register.number_of(submission.application)
         scheduler = self.actor.scheduler
-        path = leaf_of(submission.queue, scheduler.queues)
-        if path is None and "." in submission.queue:  # its parent may create it
-            path = submission.queue.removeprefix("root.")
+        wanted = submission.queue
+        if isinstance(scheduler, TreeScheduler) and scheduler.source is not None:
+            wanted = scheduler.source.placed(submission.user, wanted)
+        path = leaf_of(wanted, scheduler.queues)
+        if path is None and "." in wanted:  # its parent may create it
+            path = wanted.removeprefix("root.")
         queue = None if path is None else scheduler.leaf_for(path)
         if path is not None and isinstance(scheduler, TreeScheduler) and scheduler.is_stopped(path):
             raise RequestRefused(

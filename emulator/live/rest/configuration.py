@@ -117,7 +117,10 @@ APPLIED = "Configuration change successfully applied."
 MOST_CHANGES = 1000
 
 Change = tuple[str, str, str]
-"""Queue's path ("" for a global key), key, value."""
+"""Queue's path ("" for a global key), key, value; or the path and REMOVE or ADD in the place of a key."""
+REMOVE, ADD = "remove-queue", "add-queue"
+ORDER = {REMOVE: 0, ADD: 1}
+"""Hadoop removes queues first, then adds, then updates, whatever the order in the request."""
 
 
 class SchedulerConfiguration:
@@ -162,6 +165,8 @@ class SchedulerConfiguration:
         configs = {name: queue.config for name, queue in scheduler.queues.items()}
         keys = dict(self.keys)
         for path, key, value in changes:
+            if key in ORDER:
+                raise bad("queues are added and removed only where they come from a scheduler file")
             if not path:
                 keys[key] = value
                 continue
@@ -184,28 +189,59 @@ class SchedulerConfiguration:
 
     def _change_tree(self, scheduler: TreeScheduler, changes: list[Change]) -> None:
         """Read the changed keys as a file is read; an empty value removes a key."""
-        keys = dict(self.keys)
-        for path, key, value in changes:
-            name = path.removeprefix("root").removeprefix(".")
-            if path and (path.partition(".")[0] != "root" or name not in scheduler.nodes):
+        keys, known = dict(self.keys), {f"root.{name}".rstrip(".") for name in scheduler.nodes}
+        for path, key, value in sorted(changes, key=lambda change: ORDER.get(change[1], 2)):
+            above, _, name = path.rpartition(".")
+            if key == ADD:
+                if path in known or above not in known:
+                    raise bad(f"Can't add queue {path[:100]}: it exists, or its parent does not")
+                names = [each for each in (keys.get(f"{PREFIX}{above}.queues", ""), name) if each]
+                keys[f"{PREFIX}{above}.queues"] = ",".join(names)
+                known.add(path)
+                continue
+            if path and path not in known:
                 raise bad(f"Queue {path[:100]} is not a queue that can be updated")
+            if key == REMOVE:
+                keys = {key: value for key, value in keys.items() if not key.startswith(f"{PREFIX}{path}.")}
+                siblings = keys.get(f"{PREFIX}{above}.queues", "").split(",")
+                keys[f"{PREFIX}{above}.queues"] = ",".join(each for each in siblings if each.strip() != name)
+                continue
             whole = f"{PREFIX}{path}.{key}" if path else key
             keys[whole] = value
             if not value:
                 del keys[whole]
-        try:
-            source = scheduler.source
-            created = source.on_demand if isinstance(source, SchedulerFile) else ()
-            found = queues_of_keys("scheduler-conf", keys, None, created)
-        except BadInput as error:
-            raise bad(str(error)) from None
-        parents, leaves = {each.name for each in found.parents}, {each.name for each in found.leaves}
-        if parents | leaves != set(scheduler.nodes) or leaves != set(scheduler.queues):
-            raise bad("the emulator adds and removes no queues while it runs, except on demand")
+        found = self._read(scheduler, keys)
         self._manager.now_ms()
         scheduler.take(found)
         self.keys = keys
         self._count_users()
+
+    @staticmethod
+    def _read(scheduler: TreeScheduler, keys: dict[str, str]) -> SchedulerFile:
+        """Return the queues of changed keys; a Problem (400) if Hadoop would not take them."""
+        source = scheduler.source
+        created = source.on_demand if isinstance(source, SchedulerFile) else ()
+        left = [f"{PREFIX}root.{path.rpartition('.')[0]}." for path in created]
+        kept = tuple(
+            path
+            for path, above in zip(created, left, strict=True)
+            if any(key.startswith(above) for key in keys)
+        )
+        try:
+            found = queues_of_keys("scheduler-conf", keys, None, kept)
+        except BadInput as error:
+            raise bad(str(error)) from None
+        parents, leaves = {each.name for each in found.parents}, {each.name for each in found.leaves}
+        for name, queue in scheduler.nodes.items():
+            if name in (parents if queue.leaf is not None else leaves):
+                raise bad(f"the emulator makes no parent of a leaf, and no leaf of a parent: {queue.path}")
+            if name not in parents | leaves and not (queue.stopped and scheduler.is_empty(name)):
+                state = "DRAINING" if queue.stopped else "RUNNING"
+                raise bad(
+                    f"{queue.path} is deleted from the new capacity scheduler configuration, but the queue is"
+                    f" not yet in stopped state. Current State : {state}"
+                )
+        return found
 
     def _count_users(self) -> None:
         """Count what users hold anew: the scheduler does so only where there is a limit."""
@@ -294,8 +330,12 @@ def _from_xml(body: bytes) -> list[Change]:
         raise bad(f"expected sched-conf, not {root.tag[:40]}")
     changes: list[Change] = []
     for part in root:
-        if part.tag == "update-queue":
+        if part.tag == REMOVE:
+            changes.append(((part.text or "").strip(), REMOVE, ""))
+        elif part.tag in ("update-queue", ADD):
             path = part.findtext("queue-name", "").strip()
+            if part.tag == ADD:
+                changes.append((path, ADD, ""))
             changes += [(path, *_entry(entry)) for entry in part.iterfind("params/entry")]
         elif part.tag == "global-updates":
             changes += [("", *_entry(entry)) for entry in part.iterfind("entry")]
@@ -319,11 +359,14 @@ def _from_json(body: bytes) -> list[Change]:
     root = root.get("sched-conf", root) if isinstance(root, dict) else root
     if not isinstance(root, dict):
         raise bad("expected an object")
-    unknown = set(root) - {"update-queue", "global-updates"}
+    unknown = set(root) - {"update-queue", "global-updates", *ORDER}
     if unknown:
         raise bad(f"{min(unknown)[:40]} is not supported by the emulator")
     changes: list[Change] = []
-    for part in _many(root.get("update-queue")):
+    removed = root.get(REMOVE, [])
+    changes += [(str(path), REMOVE, "") for path in (removed if isinstance(removed, list) else [removed])]
+    changes += [(str(part.get("queue-name", "")), ADD, "") for part in _many(root.get(ADD))]
+    for part in (*_many(root.get(ADD)), *_many(root.get("update-queue"))):
         entries = [entry for params in _many(part.get("params")) for entry in _many(params.get("entry"))]
         changes += [(str(part.get("queue-name", "")), *_pair(entry)) for entry in entries]
     for part in _many(root.get("global-updates")):

@@ -182,19 +182,8 @@ def _fields(scheduler: TreeScheduler, queue: TreeQueue, total: Resources) -> Row
         "absoluteUsedCapacity": round(100 * of_total, 3),
         "absoluteMaxCapacity": _percent(share_most, 1.0),
     }
-    text = f"{capacity:.1f}%"
     am_ratio = config.am_ratio if isinstance(config, TreeLeafConfig) else 0.0
-    row = CONSTANT_FIELDS["queueCapacities"] | shares | {
-        "queueCapacityVectorInfo": {
-            "configuredCapacityVector": f"[memory-mb={text},vcores={text}]",
-            "capacityVectorEntries": [
-                {"resourceName": name, "resourceValue": text} for name in ("memory-mb", "vcores")
-            ],
-        },
-        "maxAMLimitPercentage": round(am_ratio * 100, 6),
-        "effectiveMinResource": guaranteed,
-        "effectiveMaxResource": maximum,
-    }  # fmt: skip
+    row = partition(shares, guaranteed, maximum, round(am_ratio * 100, 6))
     if isinstance(config, ParentConfig | TreeLeafConfig) and not queue.label:
         kind, own = _kind(config, capacity)
         shares, row = shares | kind, row | own
@@ -208,6 +197,22 @@ def _fields(scheduler: TreeScheduler, queue: TreeQueue, total: Resources) -> Row
         "maxEffectiveCapacity": maximum,
         "queuePriority": queue.priority,
     }
+
+
+def partition(shares: Row, least: Row, most: Row, am_percent: float) -> Row:
+    """Return a queue's shares of one partition; ``least`` and ``most``: the vectors that they come to."""
+    text = f"{shares['capacity']:.1f}%"
+    vector_info = {
+        "configuredCapacityVector": f"[memory-mb={text},vcores={text}]",
+        "capacityVectorEntries": [
+            {"resourceName": name, "resourceValue": text} for name in ("memory-mb", "vcores")
+        ],
+    }
+    return CONSTANT_FIELDS["queueCapacities"] | {"queueCapacityVectorInfo": vector_info} | shares | {
+        "maxAMLimitPercentage": am_percent,
+        "effectiveMinResource": least,
+        "effectiveMaxResource": most,
+    }  # fmt: skip
 
 
 def _kind(config: ParentConfig | TreeLeafConfig, capacity: float) -> tuple[Row, Row]:

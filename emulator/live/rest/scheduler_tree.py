@@ -15,7 +15,7 @@ from emulator.live.manager.state import AppRecord
 from emulator.live.rest.cluster_info import requested, reservations, vector
 from emulator.live.rest.configuration import SchedulerConfiguration
 from emulator.live.rest.dialect import CONSTANT_FIELDS
-from emulator.live.rest.nested_queues import root_fields
+from emulator.live.rest.nested_queues import Row, partition, root_fields
 
 
 def usage(memory_mib: int, vcores: int, **more: dict[str, Any]) -> list[dict[str, Any]]:
@@ -64,32 +64,12 @@ def overview(manager: LiveResourceManager) -> dict[str, Any]:
 
 
 def _capacities(
-    capacity: float,
-    used: float,
-    maximum: float,
-    guaranteed: dict[str, Any],
-    most: dict[str, Any],
-    am_percent: float = 0.0,
-) -> dict[str, Any]:
-    share = f"{capacity:.1f}%"
-    row = CONSTANT_FIELDS["queueCapacities"] | {
-        "queueCapacityVectorInfo": {
-            "configuredCapacityVector": f"[memory-mb={share},vcores={share}]",
-            "capacityVectorEntries": [
-                {"resourceName": name, "resourceValue": share} for name in ("memory-mb", "vcores")
-            ],
-        },
-        "capacity": capacity,
-        "usedCapacity": used,
-        "maxCapacity": maximum,
-        "absoluteCapacity": capacity,
-        "absoluteUsedCapacity": used,
-        "absoluteMaxCapacity": maximum,
-        "maxAMLimitPercentage": am_percent,
-        "effectiveMinResource": guaranteed,
-        "effectiveMaxResource": most,
-    }
-    return {"queueCapacitiesByPartition": [row]}
+    capacity: float, used: float, maximum: float, least: Row, most: Row, am_percent: float = 0.0
+) -> Row:
+    """Return the shares of a queue directly below root, or root's: those of its parent and of the cluster."""
+    own = {"capacity": capacity, "usedCapacity": used, "maxCapacity": maximum}
+    whole = {f"absolute{key[0].upper()}{key[1:]}": value for key, value in own.items()}
+    return {"queueCapacitiesByPartition": [partition(own | whole, least, most, am_percent)]}
 
 
 def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfiguration) -> dict[str, Any]:

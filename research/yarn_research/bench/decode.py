@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from yarnctl.hadoop.wire import yarn
 
@@ -25,27 +26,42 @@ def make_apps(size_bytes: int = 10_000_000) -> bytes:
     return ('{"apps":{"app":[' + ",".join(rows) + "]}}").encode()
 
 
-def _row(number: int, chance: random.Random) -> dict:
-    name = f"application_1700000000000_{number:05d}"
-    memory, cores = 1024 * chance.randrange(1, 200), chance.randrange(1, 200)
-    vector = {"memory": memory, "vCores": cores}
-    nothing = {"memory": 0, "vCores": 0}
+def _row(number: int, chance: random.Random) -> dict[str, Any]:
+    name, held = f"application_1700000000000_{number:05d}", chance.randrange(1, 200)
+    percent = chance.random() * 100
+    return app_row(name, f"user{number % 40}", "research", "RUNNING", held, held, percent, _slots)
+
+
+def _slots(count: int) -> dict[str, Any]:
+    return {"memory": 1024 * count, "vCores": count}
+
+
+def app_row(
+    name: str,
+    user: str,
+    queue: str,
+    state: str,
+    held: int,
+    waits: int,
+    percent: float,
+    slots: Callable[[int], dict[str, Any]],
+) -> dict[str, Any]:
+    """Return an application in an answer to /apps; it holds and awaits so many ``slots`` (vectors)."""
+    host = "node00017.example.org"
     use = {
-        "partitionName": "", "used": vector, "reserved": nothing, "pending": vector, "amUsed": nothing,
-        "amLimit": nothing, "userAmLimit": nothing,
+        "partitionName": "", "used": slots(held), "reserved": slots(0), "pending": slots(waits),
+        "amUsed": slots(1), "amLimit": slots(0), "userAmLimit": slots(0),
     }  # fmt: skip
     return {
-        "id": name, "user": f"user{number % 40}", "name": "streamjob" + "x" * 20, "queue": "research",
-        "state": "RUNNING", "finalStatus": "UNDEFINED", "progress": chance.random() * 100,
-        "trackingUI": "ApplicationMaster", "trackingUrl": f"http://rm.example.org:8088/proxy/{name}/",
-        "diagnostics": "", "clusterId": 1700000000000,
-        "applicationType": "MAPREDUCE", "applicationTags": "a,b",
-        "priority": 0, "startedTime": 1700000000000 + number, "launchTime": 1700000000100 + number,
-        "finishedTime": 0, "elapsedTime": 12345, "amHostHttpAddress": "node17.example.org:8042",
-        "amContainerLogs": f"http://node17.example.org:8042/node/containerlogs/container_{number}_01_000001/user",
-        "amRPCAddress": "node17.example.org:39001", "masterNodeId": "node17.example.org:45454",
-        "allocatedMB": memory, "allocatedVCores": cores, "reservedMB": 0, "reservedVCores": 0,
-        "runningContainers": cores, "memorySeconds": 123456789, "vcoreSeconds": 123456,
+        "id": name, "user": user, "name": "streamjob" + "x" * 20, "queue": queue, "state": state,
+        "finalStatus": "UNDEFINED", "progress": percent, "trackingUI": "ApplicationMaster",
+        "trackingUrl": f"http://rm.example.org:8088/proxy/{name}/", "diagnostics": "",
+        "clusterId": 1700000000000, "applicationType": "MAPREDUCE", "applicationTags": "", "priority": 0,
+        "startedTime": 1_700_000_000_000 + len(name), "launchTime": 1_700_000_000_100, "finishedTime": 0,
+        "elapsedTime": 12345, "amContainerLogs": f"http://{host}:8042/node/containerlogs/c/user",
+        "amHostHttpAddress": f"{host}:8042", "amRPCAddress": f"{host}:39001", "masterNodeId": f"{host}:45454",
+        "allocatedMB": 1024 * held, "allocatedVCores": held, "reservedMB": 0, "reservedVCores": 0,
+        "runningContainers": held, "memorySeconds": 123456789, "vcoreSeconds": 123456,
         "queueUsagePercentage": 1.5, "clusterUsagePercentage": 0.5, "preemptedResourceMB": 0,
         "preemptedResourceVCores": 0, "numNonAMContainerPreempted": 0, "numAMContainerPreempted": 0,
         "preemptedMemorySeconds": 0, "preemptedVcoreSeconds": 0, "logAggregationStatus": "NOT_START",

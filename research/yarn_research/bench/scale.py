@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import requests
 
+from yarn_research.bench.decode import app_row
 from yarn_research.bench.http_tick import ASKER, ROOT, WANTED, ours, serve, timed
 from yarn_research.bench.row import Row, spread
 from yarnctl.attach.connection.cluster_queues import QueueNames
@@ -157,7 +158,7 @@ def apps_answers(scale: Scale) -> tuple[bytes, bytes]:
     bodies = []
     for percent in (10.0, 10.2):
         rows = [_app(place, scale, count, percent) for place in range(scale.applications)]
-        rows.append(_row(ASKER, "p", PRODUCTION, "ACCEPTED", 0, WANTED, 0.0))
+        rows.append(app_row(ASKER, "p", PRODUCTION, "ACCEPTED", 0, WANTED, 0.0, slots))
         bodies.append(json.dumps({"apps": {"app": rows}}, separators=(",", ":")).encode())
     return bodies[0], bodies[1]
 
@@ -168,33 +169,7 @@ def _app(place: int, scale: Scale, count: int, percent: float) -> dict[str, Any]
     name = f"application_1700000000000_{place:05d}"
     held = scale.containers // scale.applications
     waits = WANTED if place < count - 1 else 0
-    return _row(name, f"user{place % 40}", path, "RUNNING", held, waits, percent)
-
-
-def _row(
-    name: str, user: str, queue: str, state: str, held: int, waits: int, percent: float
-) -> dict[str, Any]:
-    host = "node00017.example.org"
-    use = {
-        "partitionName": "", "used": slots(held), "reserved": slots(0), "pending": slots(waits),
-        "amUsed": slots(1), "amLimit": slots(0), "userAmLimit": slots(0),
-    }  # fmt: skip
-    return {
-        "id": name, "user": user, "name": "streamjob" + "x" * 20, "queue": queue, "state": state,
-        "finalStatus": "UNDEFINED", "progress": percent, "trackingUI": "ApplicationMaster",
-        "trackingUrl": f"http://rm.example.org:8088/proxy/{name}/", "diagnostics": "",
-        "clusterId": 1700000000000, "applicationType": "MAPREDUCE", "applicationTags": "", "priority": 0,
-        "startedTime": 1_700_000_000_000 + len(name), "launchTime": 1_700_000_000_100, "finishedTime": 0,
-        "elapsedTime": 12345, "amContainerLogs": f"http://{host}:8042/node/containerlogs/c/user",
-        "amHostHttpAddress": f"{host}:8042", "amRPCAddress": f"{host}:39001", "masterNodeId": f"{host}:45454",
-        "allocatedMB": 1024 * held, "allocatedVCores": held, "reservedMB": 0, "reservedVCores": 0,
-        "runningContainers": held, "memorySeconds": 123456789, "vcoreSeconds": 123456,
-        "queueUsagePercentage": 1.5, "clusterUsagePercentage": 0.5, "preemptedResourceMB": 0,
-        "preemptedResourceVCores": 0, "numNonAMContainerPreempted": 0, "numAMContainerPreempted": 0,
-        "preemptedMemorySeconds": 0, "preemptedVcoreSeconds": 0, "logAggregationStatus": "NOT_START",
-        "unmanagedApplication": False, "amNodeLabelExpression": "",
-        "resourceInfo": {"resourceUsagesByPartition": [use]},
-    }  # fmt: skip
+    return app_row(name, f"user{place % 40}", path, "RUNNING", held, waits, percent, slots)
 
 
 def plainly(url: str) -> int:

@@ -2,8 +2,8 @@
 
 ``python -m yarn_research.campaigns.in_vain --output in-vain.json --seeds 4001-4300`` plays one random state
 (``in_vain_states``) for each seed on a real ResourceManager 3.4.2 (``yarn_research.campaigns.scheduler_rig``), and
-resumes a file. The same for the emulator's: ``python -m tests.soak in-vain``. ``--hadoop 3.3.5`` plays the
-states on another version.
+resumes a file; so many ``--rigs`` play at once. The same for the emulator's: ``python -m tests.soak
+in-vain``. ``--hadoop 3.3.5`` plays the states on another version.
 
 Rule, written before the first counted run:
 
@@ -35,7 +35,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import click
@@ -45,7 +47,7 @@ from tests.hadoop.artifacts import VERSIONS
 from yarn_research.campaigns.in_vain_states import EXECUTOR, WaitingTree, number_of
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head
-from yarn_research.campaigns.scheduler_rig import VERSION, SchedulerRig
+from yarn_research.campaigns.scheduler_rig import VERSION, RigFailed, SchedulerRig
 from yarn_research.campaigns.tree_order import interval
 from yarnctl.command_line import print_json
 from yarnctl.deciding.controller import Controller
@@ -349,15 +351,32 @@ def judged(states: Iterable[dict[str, Any]]) -> dict[str, Any]:
 @click.option("--output", type=click.Path(path_type=Path), required=True, help="File of results.")
 @click.option("--seeds", default="4001-4300", help="First and last seed.")
 @click.option("--hadoop", type=click.Choice(VERSIONS), default=VERSION, help="Version of Hadoop.")
-def main(output: Path, seeds: str, hadoop: str) -> None:
+@click.option("--rigs", type=click.IntRange(1, 8), default=2, help="Number of ResourceManagers at once.")
+def main(output: Path, seeds: str, hadoop: str, rigs: int) -> None:
     """Carry yarnctl's orders out on a real ResourceManager in random states."""
     first, last = (int(each) for each in seeds.split("-"))
     held = gone_on(output, VainOrders(head=head(KIND, hadoop=hadoop)))
-    with SchedulerRig(hadoop) as rig:
-        for seed in range(first, last + 1):
-            if str(seed) not in held.states:
-                held.states[str(seed)] = play(rig, seed)
-                keep(output, held)
+    left = [seed for seed in range(first, last + 1) if str(seed) not in held.states]
+    lock = Lock()
+
+    def play_some() -> None:
+        with SchedulerRig(hadoop) as rig:
+            while left:
+                with lock:
+                    seed = left.pop(0) if left else None
+                if seed is None:
+                    return
+                try:
+                    state = play(rig, seed)
+                except RigFailed:  # another program has taken its port meanwhile, or the machine stood still
+                    state = play(rig, seed)
+                with lock:
+                    held.states[str(seed)] = state
+                    keep(output, held)
+
+    with ThreadPoolExecutor(rigs) as threads:
+        for each in [threads.submit(play_some) for _ in range(rigs)]:
+            each.result()
     print_json(judged(held.states.values()))
 
 

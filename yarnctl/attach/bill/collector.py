@@ -24,7 +24,7 @@ from yarnctl.frameworks.mapreduce import rest as mapreduce
 from yarnctl.frameworks.mapreduce.history_server import HistoryServer, job_of
 from yarnctl.frameworks.spark import rest as spark
 from yarnctl.frameworks.spark.history_server import PREEMPTED, SparkHistory
-from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.resource_manager import ResourceManager, least_in
 from yarnctl.hadoop.wire.yarn import BilledApplication
 
 BY_SCHEDULER = "preempted by scheduler"  # ContainerExitStatus.PREEMPTED, in an attempt's diagnostics
@@ -32,7 +32,6 @@ _SPANS = Attachment()
 RETURN_MS = _SPANS.suspend_ms + _SPANS.launch_ms + _SPANS.start_ms + _SPANS.skip_ms
 """A reduce's time to leave and to return, as the daemon predicts it before it has measured one."""
 DEFAULT_MIB = 1024
-MINIMUM = "yarn.scheduler.minimum-allocation-mb"
 
 
 class Pace:
@@ -108,7 +107,7 @@ class Collector:
     def jobs(self) -> list[tuple[BilledJob, bool]]:
         """Return what is known without a history, and whether a history is asked about the job."""
         listed = self._from.manager.billed_applications(self._since_ms)
-        self.least_mib = _minimum(self._from.manager)
+        self.least_mib = least_in(self._from.manager.configuration()).memory_mib
         found: list[tuple[BilledJob, bool]] = []
         known = set()
         for row in listed:
@@ -142,7 +141,7 @@ class Collector:
         """Return the jobs of the history that succeeded, the oldest first."""
         if self._from.history is None:
             raise BadInput("--history", "no history server is known", "set --history URL")
-        self.least_mib = _minimum(self._from.manager)
+        self.least_mib = least_in(self._from.manager.configuration()).memory_mib
         rows = self._from.history.jobs(self._since_ms)
         return tuple(row for row in reversed(rows) if row.state == "SUCCEEDED")
 
@@ -257,11 +256,6 @@ def _first_succeeded(task: mapreduce.Task) -> bool:
     """
     number = task.successful.rpartition("_")[2]
     return number.isdecimal() and int(number) % 1000 == 0
-
-
-def _minimum(manager: ResourceManager) -> int:
-    text = manager.configuration().get(MINIMUM, "")
-    return int(text) if text.isdecimal() and int(text) else DEFAULT_MIB
 
 
 def _listed(application: BilledApplication, now_ms: int) -> BilledJob:

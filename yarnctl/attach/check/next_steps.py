@@ -9,6 +9,7 @@ import msgspec
 
 from yarnctl.attach.check.preflight import CAPACITY, CheckResult, Facts, key_parts, number_of
 from yarnctl.attach.eligibility.permission import policy_is_on
+from yarnctl.hadoop.resource_manager import LEAST_KEYS
 
 BY_FILE = (
     "edit capacity-scheduler.xml on each ResourceManager, all keys of one fix together, then run"
@@ -105,7 +106,7 @@ def _filters(facts: Facts) -> Iterator[str]:
 
 def _in_flight_least(facts: Facts) -> int:
     """Return the default, or half of the containers that a small cluster runs at once, at least one."""
-    least = number_of(facts.setting("yarn.scheduler.minimum-allocation-mb")) or 0
+    least = number_of(facts.setting(LEAST_KEYS[0])) or 0
     total = sum(node.total.memory_mib for node in facts.nodes or () if not node.partition)
     containers = total // max(CONTAINER_MIB, int(least))
     return max(1, min(IN_FLIGHT_LEAST, containers // 2)) if facts.nodes else IN_FLIGHT_LEAST

@@ -32,7 +32,7 @@ from yarnctl.attach.check.preflight import (
 from yarnctl.attach.check.queue_shares import ShareTree, share_plan
 from yarnctl.attach.check.unmodelled import UnmodelledFeature, unmodelled
 from yarnctl.deciding.queue_names import NamedQueues, resolved
-from yarnctl.hadoop.resource_manager import USE_CAPACITY_SCHEDULER
+from yarnctl.hadoop.resource_manager import LEAST_KEYS, USE_CAPACITY_SCHEDULER
 from yarnctl.hadoop.wire.node_activities import YarnWords
 from yarnctl.hadoop.wire.views import Leaf, leaves, other_resources, shown_name
 from yarnctl.hadoop.wire.yarn import MODELLED, QueueInfo, label_in
@@ -548,7 +548,7 @@ def locality_delay(facts: Facts) -> CheckResult:
 
 def minimum_allocation(facts: Facts) -> CheckResult:
     """YARN rounds requests up to this size. A large size wastes memory and makes container sizes differ."""
-    key = "yarn.scheduler.minimum-allocation-mb"
+    key = LEAST_KEYS[0]
     require_configuration(facts)
     least = number_of(facts.setting(key)) or 1024
     if least > 1024:

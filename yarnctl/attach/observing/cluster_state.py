@@ -35,7 +35,7 @@ from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import EligibilityReason, QueueUnclear
 from yarnctl.errors import YarnctlError
 from yarnctl.hadoop.http.answers import Missing
-from yarnctl.hadoop.resource_manager import ENDED
+from yarnctl.hadoop.resource_manager import ENDED, least_in
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.active_limits import active_limits
 from yarnctl.units import NOTHING, Resources, fits, plus
@@ -564,10 +564,6 @@ class Queues:
         return self._connection.manager.preemption_key(queue)
 
 
-LEAST_KEYS = ("yarn.scheduler.minimum-allocation-mb", "yarn.scheduler.minimum-allocation-vcores")
-LEAST = Resources(1024, 1)  # YARN's defaults; asks are rounded up to a multiple (vcores: at least)
-
-
 class StartingJob(NamedTuple):
     """The application id, name and user of a job with a starting master."""
 
@@ -625,10 +621,3 @@ def normalised(size: Resources, configuration: Mapping[str, str]) -> Resources:
     """Return an ask's size as the capacity scheduler rounds it: memory to multiples of the smallest one."""
     least = least_in(configuration)
     return Resources(-(-size.memory_mib // least[0]) * least[0], max(size.vcores, least[1]))
-
-
-def least_in(configuration: Mapping[str, str], default_mib: int = LEAST.memory_mib) -> Resources:
-    """Return the smallest container that YARN grants: a node with less free in one resource is full."""
-    texts = [configuration.get(key, "").strip() for key in LEAST_KEYS]
-    found = [int(text) if text.isascii() and text.isdigit() else 0 for text in texts]
-    return Resources(found[0] or default_mib, found[1] or LEAST.vcores)

@@ -27,11 +27,10 @@ from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.errors import BadInput, Unreachable
 from yarnctl.frameworks.mapreduce.history_server import DAEMON, QUICK, HistoryServer
 from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.resource_manager import ResourceManager, least_in
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.units import Resources
 
-MINIMUM_KEY = "yarn.scheduler.minimum-allocation-mb"
 TASK_MIB = 1024  # MapReduce's default memory of a task; the scheduler may round it up
 NO_HISTORY = "off"
 
@@ -220,8 +219,7 @@ class PoolSize:
 
 def task_mib(configuration: dict[str, str]) -> int:
     """Return the memory of a task with MapReduce's default, by the ResourceManager's configuration."""
-    text = configuration.get(MINIMUM_KEY, "").strip()
-    return max(TASK_MIB, int(text)) if text.isascii() and text.isdigit() else TASK_MIB
+    return max(TASK_MIB, least_in(configuration).memory_mib)
 
 
 def open_histories(address: str, cluster: ClusterAddress) -> Histories:
