@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, Literal
 from xml.sax.saxutils import escape
 
@@ -136,6 +137,8 @@ class ResourceManager:
     def nodes(self) -> tuple[yarn.NodeRow, ...]:
         """Return the nodes that run containers now (no lost, unhealthy or decommissioned ones)."""
         rows = self._to.read(f"{ROOT}/nodes", yarn.NODES, {"states": "RUNNING,DECOMMISSIONING"})
+        if {"RUNNING", "DECOMMISSIONING"}.issuperset(map(attrgetter("state"), rows)):
+            return tuple(rows)
         return tuple(row for row in rows if row.state in ("RUNNING", "DECOMMISSIONING"))
 
     def node_labels(self) -> tuple[yarn.LabelRow, ...]:

@@ -15,6 +15,7 @@ from tests.unit.attach.fake_cluster import (
     task,
 )
 from tests.unit.hadoop.replaying import Reply, page
+from yarnctl.attach.observing.cluster_state import ASKS_AGE_MS
 from yarnctl.deciding.model import (
     Accepted,
     ContainerRequest,
@@ -120,7 +121,7 @@ def test_an_application_of_an_unclear_queue_is_left_alone_with_the_reason(cluste
     assert (row.queue, row.why_not, row.runner) == ("root.research", None, True)
 
 
-def test_what_others_wait_for_is_asked_once_and_hurried_asks_every_time(cluster):
+def test_what_others_wait_for_is_asked_once(cluster):
     cluster.apps[application(1)].asks = [(10, SLOT, 2)]
     port = cluster.port()
     port.observe(HURRIED)
@@ -129,6 +130,25 @@ def test_what_others_wait_for_is_asked_once_and_hurried_asks_every_time(cluster)
     assert f"/apps/{application(1)}" not in paths(cluster)
     cluster.apps[application(1)].asks = [(10, SLOT, 3)]
     assert views(port.observe(HURRIED))[application(1)].requests == (ContainerRequest(10, SLOT, 3),)
+
+
+def test_requests_of_a_preempting_application_are_read_again_when_they_may_have_changed(cluster):
+    page, port = f"/apps/{application(2)}", cluster.port()
+
+    def is_read() -> bool:
+        cluster.rm.heard.clear()
+        port.observe(HURRIED)
+        return page in paths(cluster)
+
+    assert is_read()
+    assert not is_read()
+    cluster.now_ms += ASKS_AGE_MS
+    assert is_read()
+    cluster.apps[application(2)].asks = [(10, SLOT, 7)]
+    assert is_read()
+    cluster.apps[application(2)].containers[container(2, 77)] = ("n1:1", 10)
+    assert is_read()
+    assert not is_read()
 
 
 def test_beyond_the_bounds_asks_are_supposed_from_the_sum(cluster):

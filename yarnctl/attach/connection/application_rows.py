@@ -9,6 +9,7 @@ end of an application does not change the views of all later ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -19,6 +20,10 @@ from yarnctl.frameworks.mapreduce.rest import KIND
 from yarnctl.hadoop.wire import views, yarn
 
 _NOTHING = views.PendingSum(0, 0)
+_read_of = attrgetter(
+    "allocated_mib", "containers", "uses", "allocated_vcores", "state", "diagnostics", "queue", "priority",
+    "tags", "submitted_at_ms", "kind", "requests", "label", "am_label",
+)  # fmt: skip
 MakeView = Callable[[yarn.AppInfo, int], ApplicationView]
 
 
@@ -65,27 +70,11 @@ class ApplicationRows:
     def _compare(self, found: Sequence[yarn.AppInfo], old: Iterable[yarn.AppInfo | None]) -> list[str]:
         """Return the applications that are new or changed; note those whose progress alone has changed.
 
-        Compared are the inputs of views, pending sums and eligibility, the most frequently changing first.
+        Compared are the inputs of views, pending sums and eligibility.
         """
         changed: list[str] = []
         for row, was in zip(found, old, strict=True):
-            if (
-                was is None
-                or row.allocated_mib != was.allocated_mib
-                or row.containers != was.containers
-                or row.uses != was.uses
-                or row.allocated_vcores != was.allocated_vcores
-                or row.state != was.state
-                or row.diagnostics != was.diagnostics
-                or row.queue != was.queue
-                or row.priority != was.priority
-                or row.tags != was.tags
-                or row.submitted_at_ms != was.submitted_at_ms
-                or row.kind != was.kind
-                or row.requests != was.requests
-                or row.label != was.label
-                or row.am_label != was.am_label
-            ):
+            if was is None or _read_of(row) != _read_of(was):
                 changed.append(row.application)
             elif row.progress_percent != was.progress_percent and (
                 row.tags or row.progress_percent // 1 != was.progress_percent // 1

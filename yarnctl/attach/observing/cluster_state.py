@@ -2,8 +2,9 @@
 
 An observation costs one GET of /scheduler while no preempting application has pending asks; else one each of
 /nodes and /apps, and one for each preempting application with pending asks (only its own page has the asks'
-sizes). The asks of other queues are read within bounds and kept while their sum is unchanged; beyond the
-bounds they are counted as asks of the application's own average size.
+sizes), which is read again when the sum or the containers change, or after ``ASKS_AGE_MS``. The asks of other
+queues are read within bounds and kept while their sum is unchanged; beyond the bounds they are counted as
+asks of the application's own average size.
 
 Reservations: no answer names the node of a reservation. YARN reserves only on a node that has some free
 capacity in every resource, but too little for the ask; those nodes are the candidates. A reservation of an
@@ -161,12 +162,21 @@ class Sizes(NamedTuple):
 
 
 class Asks(NamedTuple):
-    """An application's asks, valid while the sum is ``pending``; ``reported``, or only assumed."""
+    """An application's asks, valid while the sum is ``pending``; ``reported``, or only assumed.
+
+    ``containers``: how many it had when they were read at ``read_at_ms``.
+    """
 
     pending: views.PendingSum
     asks: views.LabelledRequests
     reported: bool
     left_out: NotModelled | None = None
+    containers: int = -1
+    read_at_ms: int = 0
+
+
+ASKS_AGE_MS = 5_000
+"""Read asks of a preempting application count for so long while its sum and containers stay the same."""
 
 
 class ClusterObserver:
@@ -375,7 +385,13 @@ class ClusterObserver:
             asks = supposed(rows[name], waiting[name], self.sizes.get(name))
             known[name] = Asks(waiting[name], asks, reported=False)
         found = {name: known[name].asks for name in waiting}
-        preempting = [rows[name] for name in waiting if is_preempting(rows[name].queue)]
+        fresh_ms = self._connection.clock() - ASKS_AGE_MS
+        preempting = [
+            rows[name]
+            for name in waiting
+            if is_preempting(rows[name].queue)
+            and (known[name].read_at_ms <= fresh_ms or known[name].containers != rows[name].containers)
+        ]
         unknown = [rows[name] for name in waiting if not known[name].reported]
         others = [row for row in unknown if not is_preempting(row.queue)]
         found.update(self._ask(preempting, self._settings.asks_max))
@@ -390,6 +406,7 @@ class ClusterObserver:
             return {}
         answers = self._calls.each(self._manager.application, (row.application for row in rows))
         labels = views.queue_labels(self._connection.leaves)
+        now_ms = self._connection.clock()
         found: dict[str, views.LabelledRequests] = {}
         for name, answer in answers.items():
             if not isinstance(answer, Problem):
@@ -398,7 +415,8 @@ class ClusterObserver:
                     labels.get(self._connection.placed(answer).queue, ""),
                     self._connection.resource_names,
                 )
-                self._asks[name] = Asks(self._applications.waiting[name], found[name], True, left_out)
+                pending, containers = self._applications.waiting[name], self._connection.rows[name].containers
+                self._asks[name] = Asks(pending, found[name], True, left_out, containers, now_ms)
                 if views.names_hosts(answer):
                     self._activities.located.add(name)
         return found

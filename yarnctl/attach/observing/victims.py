@@ -95,7 +95,9 @@ class Unmodelled:
 
     def note(self, nodes: Sequence[yarn.NodeRow], left_out: Mapping[str, NotModelled]) -> None:
         """Keep the nodes' labels; log each kind of ignored request once."""
-        labels = {node.node: views.shown_name(node.partition) for node in nodes if node.partition}
+        labels = {
+            node.node: views.shown_name(node.partition) for node in nodes if node.labels and node.partition
+        }
         if labels != self._labels:
             self._labels = labels
             self.why.clear()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -473,6 +473,9 @@ def by_partition(nodes: Iterable[yarn.NodeRow]) -> dict[str, list[yarn.NodeRow]]
     return found
 
 
+_CAPACITY = attrgetter("capacity")
+
+
 def cluster_room(
     nodes: Sequence[yarn.NodeRow], names: Sequence[str] = ()
 ) -> tuple[Resources, Resources, Mapping[str, Resources]]:
@@ -480,10 +483,13 @@ def cluster_room(
 
     A node that is being decommissioned counts in the total (its containers run) but has no free capacity.
     """
-    if names:
-        sizes = dict(Counter(node.total_of(names) for node in nodes))
-    else:  # thousands of nodes have few sizes
-        sizes = {Resources(*pair): count for pair, count in Counter(node.pair for node in nodes).items()}
+    sizes = Counter[Resources]()
+    for capacity, alike in groupby(nodes, _CAPACITY):  # thousands of nodes have few sizes
+        rows = list(alike)
+        if capacity is not None and capacity.memory_mib > 0:
+            sizes[rows[0].total_of(names)] += len(rows)
+        else:
+            sizes.update(node.total_of(names) for node in rows)
     largest = max(sizes, default=NOTHING)
     for size in sizes if names else ():  # the most of each: a node with GPUs may have less memory
         largest = at_least(largest, size)
@@ -506,7 +512,7 @@ def _sum_of(sizes: Iterable[Resources]) -> Resources:
 
 def other_resources(nodes: Iterable[yarn.NodeRow]) -> tuple[str, ...]:
     """Return the names of the resources beside memory and vcores that nodes have, sorted."""
-    return yarn.other_names(node.capacity for node in nodes if node.capacity is not None)
+    return yarn.other_names(capacity for capacity, _ in groupby(nodes, _CAPACITY) if capacity is not None)
 
 
 def reserved(application: yarn.AppInfo, label: str = "", names: Sequence[str] = ()) -> Resources:
