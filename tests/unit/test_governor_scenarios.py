@@ -9,21 +9,17 @@ from yarnctl.deciding.records import Decision, encode
 from yarnctl.journal.file import Line
 from yarnctl.journal.replay import replay
 
-NOT_HELD = {"no-store": 1.25}
-"""Orders in flight when no checkpoint can be written hold their tasks up for the orders' time-out: before the
-first of them is over nothing shows it."""
-
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name)
 def test_production_is_not_later_than_where_yarnctl_observes(scenario: Adversarial) -> None:
     played = play(scenario)
     assert any(isinstance(each, Decision) and each.orders for each in played.journal.records)
-    assert played.governed_ms <= played.observing_ms * NOT_HELD.get(scenario.name, MARGIN)
+    assert played.governed_ms <= played.observing_ms * MARGIN
 
 
 def test_without_the_governor_orders_without_effect_go_on() -> None:
     """So the bound of the scenario without checkpoints is the governor's doing."""
     played = play(next(each for each in SCENARIOS if each.name == "no-store"))
-    assert played.free_ms > played.governed_ms * 1.1
+    assert played.free_ms > played.observing_ms * 1.5
     lines = [Line(at, each, encode(each)) for at, each in enumerate(played.journal.records, start=1)]
     assert replay(lines, "journal", closed=False).refusals

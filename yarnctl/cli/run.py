@@ -74,7 +74,7 @@ class PreemptionOptions(NamedTuple):
     predicted_demand: int = 0
     kill_on_timeout: bool = False
     order_timeout_s: int = 25
-    governor: bool = False
+    governor: bool = True
 
 
 class ListenOptions(NamedTuple):
@@ -170,10 +170,10 @@ _PREEMPTION = (
     click.option(
         "--governor/--no-governor",
         cls=RareOption,
-        default=False,
+        default=True,
         show_default=True,
-        help="With --eviction mix: use no lever that production does not need, and pause all of them while"
-        " production waits longer with them than without.",
+        help="With --eviction mix: drain no executor that comes later than production helps itself, and"
+        " pause suspensions or drains while they stop no task.",
     ),
     click.option(
         "--allow-priority", is_flag=True, help="With --mode deadlines: set YARN's application priorities."

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import msgspec
 
 from yarnctl.deciding import records
-from yarnctl.deciding.governor import LACKING, Group
+from yarnctl.deciding.governor import LACKING
 from yarnctl.deciding.inputs import Cluster, InputLog, InputReader, Observed
 from yarnctl.deciding.invariants import History, check
 from yarnctl.deciding.ledger import Ledger, fingerprint_of, remembered_of
@@ -56,8 +56,7 @@ from yarnctl.deciding.planning import (
     settle_needless,
 )
 from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
-from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand, is_preempting, refusing
-from yarnctl.deciding.reasons.demand import LeversInVain, LeversMakeLater
+from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand, is_preempting
 from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.regrowing import GROW_AFTER_MS, GROW_UNSERVED_AFTER_MS
@@ -324,7 +323,7 @@ class Controller:
             # The demand probe shows no pending request of a preempting application.
             self._deferred, self.verdicts = None, {}
             self._looks.refused = {}
-            self._looks.waits.quiet()
+            self._looks.self_help.quiet()
             effects.add(end_overtaken(self._orders, None, {}, self.now_ms))
             effects.add(settle_needless(self._orders, None, observation.as_of_ms, self.now_ms))
             effects.actions += regrow(self.ledger, self.now_ms, waits=False)
@@ -366,20 +365,11 @@ class Controller:
         effects.actions += regrow(self.ledger, self.now_ms, waits)
 
     def _govern(self, effects: Effects, preempting: Iterable[ApplicationView], as_of_ms: int) -> None:
-        """Compare the waits of production with and without orders; stop levers where they do not help it."""
-        waits, yields, now_ms = self._looks.waits, self.ledger.yields, self.now_ms
-        waits.look(preempting, as_of_ms)
-        if self.settings.observe_only:
-            return
-        stopped = yields.standing(now_ms)
-        for queue in dict.fromkeys((*yields.queues, *waits.memory.buckets)):
-            if queue in stopped:
-                continue
-            why = yields.in_vain(queue, now_ms) or waits.later(queue, now_ms, yields.stops_of(queue))
-            if why is not None:
-                waits.begin_anew(queue)
-                effects.records.append(records.LeversStopped(now_ms, why))
-                self.ledger.apply(effects.records[-1])
+        """See how production helps itself; stop suspensions that fail."""
+        self._looks.self_help.look(preempting, as_of_ms)
+        if (why := self.ledger.trials.stop(self.now_ms)) is not None:
+            effects.records.append(records.LeversStopped(self.now_ms, why))
+            self.ledger.apply(effects.records[-1])
 
     def _note_unanswered(self, deferred: _Deferred, names: Iterable[str], reason: Reason) -> None:
         """Exclude jobs that did not answer, for this snapshot and for a while."""
@@ -436,11 +426,9 @@ class Controller:
             held_at_ms=held.since_ms,
             real=held.simulated.real,
             real_labelled=held.simulated.real_labelled,
-            waits=self._looks.waits if self.settings.governed else None,
+            self_help=self._looks.self_help if self.settings.governed else None,
         )
         cluster_demand = self._demand(held, inputs)
-        if stopped := self.ledger.yields.standing(now_ms):
-            cluster_demand = refusing(cluster_demand, lambda trigger: stopped.get(trigger.queue))
         while True:
             seen = ObservedTasks(held.tasks, held.unanswered)
             plan = make_plan(
@@ -458,7 +446,10 @@ class Controller:
                 held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
         self._commit(effects, plan, now_ms, held.snapshot)
         if self.settings.governed:
-            self._note_groups(plan, now_ms)
+            lacking = [one.demand.trigger for one in plan.planned]
+            for part in plan.demand.by_label.values():
+                lacking += [trigger for trigger, why in part.refused if isinstance(why, LACKING)]
+            self._looks.self_help.note([trigger.application for trigger in lacking], now_ms)
         self.verdicts = verdicts_of(held.snapshot, plan.demand, plan, self.settings)
         said = {one.demand.trigger.application for one in plan.planned}
         for part in plan.demand.by_label.values():
@@ -501,22 +492,6 @@ class Controller:
                 effects.records.append(
                     records.Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)
                 )
-
-    def _note_groups(self, plan: Plan, now_ms: int) -> None:
-        """Note which requests lack containers, and whether levers could be pulled for them."""
-        groups: dict[str, Group] = {}
-        lacking: dict[str, None] = {}
-        for one in plan.planned:
-            trigger, choice = one.demand.trigger, one.choice
-            lacking[trigger.queue] = None
-            groups[trigger.application] = "with" if choice.picks or choice.awaited else "without"
-        for part in plan.demand.by_label.values():
-            for trigger, why in part.refused:
-                if isinstance(why, LACKING):
-                    is_stopped = isinstance(why, LeversInVain | LeversMakeLater)
-                    groups.setdefault(trigger.application, "without" if is_stopped else "with")
-                    lacking[trigger.queue] = None
-        self._looks.waits.note(groups, lacking, now_ms)
 
     def _order(self, planned: Planned, now_ms: int, views: Mapping[str, ApplicationView]) -> Effects:
         """Enter one decision's picks into the ledger and make their requests."""

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.governor import WaitMemory
+from yarnctl.deciding.governor import HelpMemory
 from yarnctl.deciding.model import Fact, HeldTime, JobConsent, Observation, TaskView
 from yarnctl.deciding.reasons.demand import TriggerReason
 from yarnctl.deciding.releaser import Reason
@@ -45,7 +45,7 @@ class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``refused``: the reason given last. ``order``: of urgency. ``sent``, ``declined``: priorities.
 
     ``waiting``: which applications had how many pending containers at ``waiting_at_ms`` (None: not observed).
-    ``silent``: which jobs did not answer, since when, and how. ``waits``: of governed levers.
+    ``silent``: which jobs did not answer, since when, and how. ``self_help``: of governed levers.
     """
 
     refused: Mapping[str, TriggerReason] = {}
@@ -56,7 +56,7 @@ class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     waiting: Mapping[str, int] | None = None
     waiting_at_ms: int = 0
     silent: Mapping[str, tuple[int, Reason]] = {}
-    waits: WaitMemory | None = None
+    self_help: HelpMemory | None = None
 
 
 class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_defaults=True):

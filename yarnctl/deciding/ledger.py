@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from yarnctl.deciding import records
-from yarnctl.deciding.governor import LeverYields
+from yarnctl.deciding.governor import Trials
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import AwaitedEnds, Bars
 from yarnctl.deciding.lever_times import LeverTimes
@@ -96,7 +96,7 @@ class Ledger:
         self.regrowing = Regrowing()
         self.awaited = AwaitedEnds()
         self.times = LeverTimes()
-        self.yields = LeverYields()
+        self.trials = Trials()
         self.excluded, self.tries, self.indices = self.bars.barred, self.bars.tries, Indices()
         index = self.indices
         self.by_container, self.by_requester = index.by_container, index.by_requester
@@ -174,8 +174,6 @@ class Ledger:
     def _decision(self, record: records.Decision) -> None:
         requester, number = record.trigger.application, record.number
         self.decisions = number
-        if self.settings.governed:
-            self.yields.ordered(record.orders, record.trigger.queue)
         named = zip(record.orders, record.picks, record.groups, record.pulls, strict=True)
         for name, pick, group, pull in named:
             names = OrderNames(name, group, number)
@@ -201,6 +199,8 @@ class Ledger:
             self.losses.moved(record.order, record.event, at_ms)
         if before.state == "freed":
             self.indices.unfree(before)
+        if self.settings.governed:
+            self.trials = self.trials.moved(before, target)
         if target == "freed":
             self.indices.free(changed)
             levers = self.settings.levers
@@ -209,7 +209,6 @@ class Ledger:
             if before.verb == "suspend":
                 self.suspended[record.order] = changed
         if target not in OPEN:
-            self.yields.settled(before, target, record.why, at_ms)
             self._settle(changed)
             self.sent.pop(record.order, None)
             self.bars.pause(changed, record.event, at_ms, self.settings)
@@ -217,7 +216,7 @@ class Ledger:
                 self._keep(before, at_ms, at_ms)  # ended from outside: its container is free
 
     def _levers_stopped(self, record: records.LeversStopped) -> None:
-        self.yields.stop(record.why, record.at_ms)
+        self.trials = self.trials.stopped(record.why)
 
     def _progressed(self, record: records.Progressed) -> None:
         order = self.open.get(record.order)
@@ -326,7 +325,7 @@ class Ledger:
         self.regrowing.set_back(by_ms)
         self.awaited.set_back(by_ms)
         self.times.set_back(by_ms)
-        self.yields.set_back(by_ms)
+        self.trials = self.trials.set_back(by_ms)
 
     # --- reading ------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarnctl.deciding.governor import YieldState
+from yarnctl.deciding.governor import Trials
 from yarnctl.deciding.lever_times import LeverTime
 from yarnctl.deciding.levers import AwaitedTask
 from yarnctl.deciding.lifecycle import Event
@@ -161,4 +161,4 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     awaited_until_ms: Mapping[str, int] = {}
     shrunk: tuple[Shrunk, ...] = ()
     lever_times: tuple[LeverTime, ...] = ()
-    yields: YieldState | None = None
+    trials: Trials | None = None

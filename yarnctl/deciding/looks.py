@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from yarnctl.deciding.governor import WaitMemory, Waits
+from yarnctl.deciding.governor import HelpMemory, SelfHelp
 from yarnctl.deciding.inputs import Echo, LookMemory
 from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.deciding.prioritising import Prioritiser
@@ -84,7 +84,7 @@ class Looks:
         self.refused: dict[str, TriggerReason] = {}
         self.prioritiser = Prioritiser(settings)
         self.stale_asks = StaleAsks()
-        self.waits = Waits()
+        self.self_help = SelfHelp()
         self._silent: dict[str, tuple[int, Reason]] = {}
 
     def left(self) -> LookMemory:
@@ -100,7 +100,7 @@ class Looks:
             waiting=None if pending is None else dict(pending),
             waiting_at_ms=self._work.pending_at_ms,
             silent=dict(self._silent),
-            waits=self.waits.memory if self._settings.governed else None,
+            self_help=self.self_help.memory if self._settings.governed else None,
         )
 
     def go_on(self, memory: LookMemory) -> None:
@@ -110,12 +110,12 @@ class Looks:
         self.prioritiser.go_on(memory.order, memory.sent, memory.declined)
         self._work.pending, self._work.pending_at_ms = memory.waiting, memory.waiting_at_ms
         self._silent = dict(memory.silent)
-        self.waits.memory = memory.waits or WaitMemory()
+        self.self_help.memory = memory.self_help or HelpMemory()
 
     @property
     def remembers(self) -> bool:
         """Whether an observation without pending requests changes anything here."""
-        return bool(self.refused or self._work.pending or self.waits.memory.lines)
+        return bool(self.refused or self._work.pending or self.self_help.memory.seen)
 
     def is_new(self, application: str, why: TriggerReason) -> bool:
         """Return whether this reason differs from the one given last, and remember it."""

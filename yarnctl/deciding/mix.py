@@ -35,6 +35,7 @@ class Mixing:
         self.case, self.settings, self.given = case, settings, mix_input
         self.offers = LeverOffers(case, settings, mix_input)
         self.left = mix_input.left.copy()
+        self.trials = mix_input.trials
         assert settings.levers is not None
         self.kills_max = kills_max(settings.levers)
         self.picked_of = [0] * len(case.jobs)
@@ -122,6 +123,8 @@ class Mixing:
             return True
         if self.picked_of[option.job] >= self.case.jobs[option.job].giving:
             return False
+        if kind == "suspend" and self.trials == 0:
+            return False
         if kind not in CHARGED:
             return True
         if kind == "kill" and self._twice((option,)):
@@ -131,7 +134,7 @@ class Mixing:
     def _allowed(self, options: Iterable[Option]) -> bool:
         """Return whether budgets allow these: of lost work, and of a job's containers under order."""
         options = list(options)
-        if self._twice(options):
+        if self._twice(options) or self._on_trial(options):
             return False
         more: dict[int, int] = {}
         for option in options:
@@ -144,6 +147,10 @@ class Mixing:
             self._charge(option) for option in map(self._unpaid, options) if option.lever.kind in CHARGED
         )
 
+    def _on_trial(self, options: list[Option]) -> bool:
+        """Return whether a suspension is among these, and none may be tried now."""
+        return self.trials == 0 and any(option.lever.kind == "suspend" for option in options)
+
     def _unpaid(self, option: Option) -> Option:
         """Return an option at what it adds: what workers cost is paid by the first of its job that leaves.
 
@@ -155,6 +162,8 @@ class Mixing:
 
     def over(self, option: Option) -> Reason:
         """Return whose budget does not allow an option (or its job gives no more)."""
+        if self._on_trial([option]):
+            return "on-trial"
         if option.lever.kind not in CHARGED:
             return "loss-budget"
         queue, user, kind, amount = self._charge(option)
@@ -195,6 +204,8 @@ class Mixing:
             if option.lever.kind in CHARGED:
                 queue, user, kind, amount = self._charge(option)
                 self.left.take(queue, user, kind, amount, task_of(option.attempt))
+        if self.trials and any(option.lever.kind == "suspend" for option in options):
+            self.trials = 0
         self.free[node] = minus(free, size)
         ordered = [option for option in options if option.lever.kind != "wait"]
         for place, option in enumerate(ordered):

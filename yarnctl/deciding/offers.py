@@ -13,7 +13,7 @@ from itertools import count
 from operator import itemgetter
 from typing import NamedTuple
 
-from yarnctl.deciding.case import Case
+from yarnctl.deciding.case import Case, Choice
 from yarnctl.deciding.draws import named, uniform
 from yarnctl.deciding.levers import LEAVING, Lever, kills_max, levers_of
 from yarnctl.deciding.loss_budget import NO_CONSENTS, LossLeft, task_of
@@ -25,6 +25,7 @@ from yarnctl.deciding.policies import (
     TASK_POLICIES,
     JobPolicy,
 )
+from yarnctl.deciding.reasons.demand import SuspensionsFail
 from yarnctl.deciding.releaser import Reason, objections
 from yarnctl.deciding.settings import LeverSettings, Settings
 from yarnctl.deciding.waiting_worth import hold_ms
@@ -61,6 +62,8 @@ class MixInput(NamedTuple):
     ``may_lose``: by that first name, where the part that may be lost differs from the settings'.
     ``rules``: the settings of levers with spans as observed (None: those of the settings).
     ``drain_late_ms``: how much longer executors and workers take to leave than their tasks report.
+    ``trials``: how many containers may be freed by suspensions (None: any number);
+    ``stopped``: the last stop.
     """
 
     left: LossLeft
@@ -69,6 +72,14 @@ class MixInput(NamedTuple):
     may_lose: Mapping[str, float] = NO_CONSENTS
     rules: LeverSettings | None = None
     drain_late_ms: int = 0
+    trials: int | None = None
+    stopped: SuspensionsFail | None = None
+
+    def after(self, choice: Choice) -> MixInput:
+        """Return what is left after a choice."""
+        self.left.use(choice.pulls, choice.picks)
+        tried = self.trials is not None and any(pull.lever.kind == "suspend" for pull in choice.pulls)
+        return self._replace(trials=0) if tried else self
 
 
 class Option(NamedTuple):
@@ -285,6 +296,9 @@ class LeverOffers:
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms, self.given.drain_late_ms):
             if lever.free_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and reason):
+                continue
+            if lever.kind == "suspend" and self.given.trials == 0:
+                reason = "on-trial"
                 continue
             if lever.kind == "kill" and (no := self._no_loss(index)):
                 reason = no

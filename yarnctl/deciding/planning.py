@@ -8,6 +8,7 @@ another requester is due the same containers: that would stop two tasks where on
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,7 +18,6 @@ import msgspec
 from yarnctl.deciding.carried_out import shortages
 from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
-from yarnctl.deciding.governor import TRIAL_MAX, SelfHelp
 from yarnctl.deciding.guarantees import GivenLimits
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lever_times import corrected
@@ -281,7 +281,7 @@ def _plan(
             if (choice.picks or choice.awaited) and wanted is not last:
                 jobs, barred, free = _overlay(jobs, barred, free, choice, here.snapshot.total)
                 if mix is not None:
-                    mix.left.use(choice.pulls, choice.picks)
+                    mix = mix.after(choice)
     touched = flight.touched
     if not missing:
         touched.update(each.attempt for one in planned for each in one.choice.refused_tasks)
@@ -336,7 +336,7 @@ class InFlight:
     ) -> None:
         self.begun = ledger.count_running()
         self.touched: set[str] = set()
-        self.self_help = None if inputs.waits is None else SelfHelp(inputs.waits, inputs.now_ms)
+        self.self_help, self.ahead, self.now_ms = inputs.self_help, Counter[str](), inputs.now_ms
         self.most: int | None = None
         if settings.in_flight_ratio_max < 1:
             queues = preemptable_queues or None
@@ -346,8 +346,6 @@ class InFlight:
                 if queues is None or view.queue in queues
             )
             self.most = max(settings.in_flight_least, int(held * settings.in_flight_ratio_max))
-        if settings.governed and ledger.yields.is_trial:
-            self.most = min(TRIAL_MAX, TRIAL_MAX if self.most is None else self.most)
 
     def limit(
         self, demand: ApplicationDemand, case: Case, settings: Settings, mix: MixInput | None = None
@@ -373,13 +371,15 @@ class InFlight:
         if self.self_help is None:
             return planned, last
         while planned.demand.shortfalls:
-            drops, why = self.self_help.keeps(planned.demand.application, lacking, planned.choice)
+            view = planned.demand.application
+            ahead = self.ahead[view.queue]  # YARN serves these before
+            drops, why = self.self_help.keeps(view, lacking, ahead, planned.choice, self.now_ms)
             if why is None:
                 break
             last = why
             left = sum(need.containers for need in planned.demand.shortfalls) - drops
             planned = self.limit(*_fewer(planned.demand, planned.case, max(left, 0)), settings, mix)
-        self.self_help.planned(planned.demand.application.queue, lacking)
+        self.ahead[planned.demand.application.queue] += lacking
         return planned, last
 
     def _chosen(self, case: Case, settings: Settings, mix: MixInput | None) -> Choice:
@@ -406,6 +406,8 @@ def mix_input(inputs: DemandInput, ledger: Ledger, settings: Settings) -> MixInp
         {**queues, **consents},
         corrected(settings.levers, ledger.times, inputs.now_ms),
         ledger.times.of("drain", inputs.now_ms, settings.levers).long_ms,
+        ledger.trials.left(ledger.open.values(), inputs.now_ms) if settings.governed else None,
+        ledger.trials.why,
     )
 
 

@@ -27,7 +27,7 @@ from yarnctl.deciding.forecast import (
     slots,
     total_free,
 )
-from yarnctl.deciding.governor import Waits
+from yarnctl.deciding.governor import SelfHelp
 from yarnctl.deciding.guarantees import GivenLimits, GuaranteeShares, guarantee_shares
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Snapshot
@@ -134,7 +134,7 @@ class DemandInput(NamedTuple):
     that are simulated in the snapshot to have received containers, or to have lost some.
 
     ``label`` and ``is_here``: the partition of ``snapshot``, and which nodes are in it (None: all are).
-    ``real_labelled``: label -> the same as ``real``. ``waits``: where levers are governed.
+    ``real_labelled``: label -> the same as ``real``. ``self_help``: where levers are governed.
     """
 
     snapshot: Snapshot
@@ -149,7 +149,7 @@ class DemandInput(NamedTuple):
     real_labelled: Mapping[str, Mapping[str, ApplicationView]] = MappingProxyType({})
     label: str = ""
     is_here: HasNode | None = None
-    waits: Waits | None = None
+    self_help: SelfHelp | None = None
 
     def here(self, orders: Iterable[Order]) -> list[Order]:
         """Return the orders on nodes of the partition."""

@@ -36,7 +36,7 @@ from yarnctl.deciding.model import (
     SetPriority,
     SetQueueMaximum,
 )
-from yarnctl.deciding.reasons.demand import LeversInVain, LeversMakeLater, StandingAside, TriggerReason
+from yarnctl.deciding.reasons.demand import StandingAside, SuspensionsFail, TriggerReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.reasons.orders import ChangeReason, MoveReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
@@ -130,10 +130,10 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
 
 class LeversStopped(msgspec.Struct, frozen=True, tag="levers-stopped"):
-    """From now on no container is ordered for one queue, until the instant in the reason (the governor)."""
+    """From now on no task is suspended, until the instant in the reason (the governor)."""
 
     at_ms: int
-    why: LeversInVain | LeversMakeLater
+    why: SuspensionsFail
 
 
 class Transition(msgspec.Struct, frozen=True, tag="transition", kw_only=True, omit_defaults=True):

@@ -41,6 +41,7 @@ Reason = Literal[
     "killed-lately",
     "not-worth",
     "executor-stays",
+    "on-trial",
     "left-alone",
     "outside-hours",
 ]
@@ -75,6 +76,7 @@ REASONS: dict[str, str] = {
         "the application keeps its minimum, other executors or workers are leaving, or the length of its"
         " tasks is unknown"
     ),
+    "on-trial": "one suspension at a time is tried until one has freed its container",
     "left-alone": "the job's tag, user or queue opts out",
     "outside-hours": "containers of its queue may not be taken at this hour",
 }
@@ -105,6 +107,7 @@ REMEDIES: dict[str, str] = {
     "killed-lately": "wait until the window of the budget has passed",
     "not-worth": "wait until the task ends, or raise --second-worth",
     "executor-stays": "wait, or lower the application's minimum",
+    "on-trial": "wait for the trial",
     "outside-hours": "wait, or change hours of the queue in --budgets",
 }
 """What a person can do about tasks that were not chosen; a code that is missing has no remedy."""

@@ -49,7 +49,7 @@ _LIMIT = (
     demand.QueueAtMaximum | demand.ParentAtMaximum | demand.UserAtLimit | demand.FirstRequestTooLarge
     | demand.QueueAtGuarantee | demand.QueueAtIdealShare | demand.NoNodeLargeEnough | demand.NotModelled
 )  # fmt: skip
-_GOVERNOR = demand.HelpsItself | demand.LeverHeldBack | demand.LeversInVain | demand.LeversMakeLater
+_GOVERNOR = demand.HelpsItself | demand.LeverHeldBack | demand.SuspensionsFail
 _NOTHING = (
     demand.NoTaskMayStop | demand.NoJobMayGive | demand.NoQueueOverGuarantee | demand.NoQueueGives
     | demand.NoQueueHolds | demand.OutsideHours
@@ -65,6 +65,7 @@ _OF_TASKS: dict[CauseCode, TimeCause] = {
     "no-runner": "unwrapped",
     "left-alone": "unwrapped",
     "node-reserved": "reserved",
+    "on-trial": "governor",
     "job-budget": "lever",
     "already-ordered": "lever",
     "ends-soon": "lever",

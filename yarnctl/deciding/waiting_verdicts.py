@@ -196,6 +196,9 @@ def _judged(planned: Planned, snapshot: Snapshot, settings: Settings) -> Waiting
 
 def why_none(planned: Planned, snapshot: Snapshot, settings: Settings) -> TriggerReason:
     """Return why a choice without picks has none."""
+    stopped = None if planned.mix is None else planned.mix.stopped
+    if stopped is not None and any(each.why == "on-trial" for each in planned.choice.refused_tasks):
+        return stopped
     if planned.case.jobs:
         return NoTaskMayStop()
     if settings.mode == "deadlines":

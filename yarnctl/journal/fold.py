@@ -13,7 +13,7 @@ from yarnctl.deciding import records
 from yarnctl.deciding.admission.book import AdmissionStore
 from yarnctl.deciding.admission.payments import payment_problem
 from yarnctl.deciding.controller import Remembered
-from yarnctl.deciding.governor import LeverYields
+from yarnctl.deciding.governor import Trials
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.ledger_state import AwaitedEnds, BarSet, LedgerState, Retiring
@@ -176,7 +176,7 @@ def state_of(ledger: Ledger) -> LedgerState:
         awaited_until_ms=dict(ledger.awaited.until_ms),
         shrunk=tuple(ledger.regrowing.shrunk.values()),
         lever_times=tuple(ledger.times.by_verb.values()),
-        yields=ledger.yields.state(),
+        trials=None if ledger.trials == Trials() else ledger.trials,
     )
 
 
@@ -210,5 +210,5 @@ def ledger_of(state: LedgerState, settings: Settings) -> Ledger:
     ledger.awaited = AwaitedEnds(state.awaited_until_ms)
     ledger.regrowing = Regrowing(state.shrunk)
     ledger.times = LeverTimes(state.lever_times)
-    ledger.yields = LeverYields(state.yields)
+    ledger.trials = state.trials or Trials()
     return ledger

@@ -66,6 +66,7 @@ UNITS: Mapping[str, Callable[[Any], str]] = {
     "instant": when,
     "tokens": tokens_text,
     "containers": containers,
+    "orders": lambda number: f"{number} order{'' if number == 1 else 's'}",
     "number": lambda values: str(len(values)),
     "list": lambda values: ", ".join(values) or "none",
     "either": " or ".join,

@@ -3,7 +3,7 @@
     python -m yarn_research.campaigns.governor_live [--only NAME,...] [--speed X] [--free] [--json]
 
 Each runs in a cluster of modelled containers beside ``yarnctl run``: observing, and with ``--enforce``; with
-``--free`` also without ``--governor``. Exit status 1 if production's jobs take more than 2 % longer in sum
+``--free`` also with ``--no-governor``. Exit status 1 if production's jobs take more than 2 % longer in sum
 than observing. ``no-store`` is played in virtual time only: live, yarnctl blocks itself without HDFS.
 """
 
@@ -30,7 +30,7 @@ from yarn_research.campaigns.waiting_scenarios import spark
 from yarnctl.deciding.records import Decision, LeversStopped
 from yarnctl.traces.job import Job
 
-SIDES = {"observing": (), "free": ("--enforce",), "governed": ("--enforce", "--governor")}
+SIDES = {"observing": (), "free": ("--enforce", "--no-governor"), "governed": ("--enforce",)}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -33,7 +33,7 @@ def verdict(found: Any, *causes: tuple[CauseCode, int]) -> WaitingVerdict:
         (demand.QueueAtMaximum(), "limit"),
         (demand.UserAtLimit(), "limit"),
         (demand.HelpsItself("production"), "governor"),
-        (demand.LeversInVain("production", 1, 4, 4), "governor"),
+        (demand.SuspensionsFail(1, 4), "governor"),
         (demand.RoomGoesTo("x", "adhoc"), "others"),
         (demand.QueueTakesBack("research"), "others"),
         (demand.NoJobMayGive(), "nothing"),

@@ -202,33 +202,16 @@ class LeverHeldBack(Reason, frozen=True):
     sentence = "the requests are too new for a lever that takes long and cannot be withdrawn"
 
 
-class LeversInVain(Reason, frozen=True):
-    """``vain`` of the last ``of`` orders for the queue."""
+class SuspensionsFail(Reason, frozen=True):
+    """``failed``: in a row."""
 
     sentence = (
-        "no container is ordered for queue {queue} until {until_ms:instant}: {vain} of its last {of} orders"
-        " served none of its requests"
+        "no task is suspended until {until_ms:instant}, and then one on trial: {failed:orders} to suspend"
+        " stopped no task"
     )
-    queue: str
+    remedy = "read the standard error of the tasks, or yarnctl check: can checkpoints be written?"
     until_ms: int
-    vain: int
-    of: int
-
-
-class LeversMakeLater(Reason, frozen=True):
-    """``ordered`` and ``others``: the numbers of containers of which the waits are means."""
-
-    sentence = (
-        "no container is ordered for queue {queue} until {until_ms:instant}: its requests waited"
-        " {with_ms:span} with orders ({ordered:containers}) and {without_ms:span} without"
-        " ({others:containers})"
-    )
-    queue: str
-    until_ms: int
-    with_ms: int
-    without_ms: int
-    ordered: int
-    others: int
+    failed: int
 
 
 _Short = Unmet | ClusterFull
@@ -237,7 +220,7 @@ _Queue = QueueAtMaximum | ParentAtMaximum | FirstRequestTooLarge | UserAtLimit
 _Share = QueueAtGuarantee | QueueAtIdealShare
 _Limit = _Queue | _Share | NoNodeLargeEnough | OnItsWay | NotActivated | NotModelled
 _Urgency = MoreUrgentWaits | PriorityPending
-_Governed = HelpsItself | LeverHeldBack | LeversInVain | LeversMakeLater
+_Governed = HelpsItself | LeverHeldBack | SuspensionsFail
 _Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | _Urgency | OthersFirst | StandingAside
 TriggerReason = _Short | _NoVictim | _Limit | _Order | _Governed
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""
