@@ -80,8 +80,9 @@ def configuration() -> str:
     variables = [f"* `{name}`" for name in read_by_programs()]
     return "\n".join(
         ["# Configuration", "", GENERATED, "", "## The cluster's file", "",
-         "Keys of `[cluster]` in the file of `--config`. An option has priority over the environment,",
-         "and the environment over the file. Times are in milliseconds.", "",
+         "Keys of `[cluster]` in the file of `--config`, where `[run]` has the options of `yarnctl run`, by",
+         "their names: `in-flight = 0.2` is `--in-flight 0.2` and `YARNCTL_IN_FLIGHT=0.2`. An option has",
+         "priority over the environment, and the environment over the file. Times are in milliseconds.", "",
          "| key | default | environment |", "|---|---|---|", *rows, "",
          "## Environment variables that the programs read", "", *variables, ""]
     )  # fmt: skip

@@ -420,3 +420,16 @@ def test_help_is_grouped_and_help_all_has_every_option(capsys: pytest.CaptureFix
 
 def test_reloaded_options_exist() -> None:
     assert set(OPTIONS) >= RELOADED
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("page", ["docs/install.md", "hadoop-conf/dual-queue/yarnctl.toml"])
+def test_file_of_the_manual_can_be_used(page: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if page.endswith(".md"):
+        (text,) = [part.partition("```")[0] for part in text.split("```toml\n")[1:] if "[run]" in part]
+    file = tmp_path / "y.toml"
+    file.write_text(text, encoding="utf-8")
+    assert parsed("--config", str(file))["state_dir"] == Path("/var/lib/yarnctl")
