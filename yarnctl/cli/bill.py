@@ -6,8 +6,6 @@ HDFS and no right but to see applications.
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +18,14 @@ from yarnctl.cli.checkpoints import span_ms
 from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
 from yarnctl.command_line import ProgressBar, print_json, print_table
 from yarnctl.errors import BadInput, YarnctlError, nearest
+from yarnctl.extras import require_extra
 
 if TYPE_CHECKING:
+    import msgspec
+
     from yarnctl.attach.bill.collector import Collector, Pace, Sources
-    from yarnctl.attach.bill.oversized import Oversized
     from yarnctl.attach.bill.preempted import BilledJob, BillRow, Giving
+    from yarnctl.cli.bill_files import Shown
     from yarnctl.config import ClusterAddress
 
 GIB_HOUR_MIB_S = 1024 * 3600
@@ -60,10 +61,18 @@ NUMBERS = ("jobs", "containers", "masters", "lost", "of held", "again", "kept", 
 @click.option(
     "--oversized", is_flag=True, help="Show memory of MapReduce jobs that was requested and never used."
 )
+@click.option("--idle", is_flag=True, help="Show Spark sessions that hold executors without work.")
+@click.option(
+    "--html",
+    "page_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the tables to this file, a page that needs no other file.",
+)
 @click.option(
     "-o",
     "output",
-    type=click.Choice(("table", "json", "csv")),
+    type=click.Choice(("table", "json", "csv", "parquet")),
     default="table",
     show_default=True,
     help="Set the output format.",
@@ -78,16 +87,20 @@ def command(
     requests_per_s: float,
     resume: Path | None,
     oversized: bool,
+    idle: bool,
+    page_file: Path | None,
     output: str,
     as_json: bool,
 ) -> None:
     """Show the containers that YARN's own preemption ended, and the work that was lost with them.
 
     Lost is exact. Kept is what checkpoints and drains would have kept of it, from and to.
-    Work is in GiB hours in the table, in MiB seconds in JSON and CSV.
+    Work is in GiB hours in the table, in MiB seconds in JSON, CSV and Parquet. Parquet goes to
+    the standard output.
     """
     from yarnctl.attach.bill.collector import Collector, KeptJobs, Pace
-    from yarnctl.attach.bill.preempted import BillRow, bill, giving
+    from yarnctl.attach.bill.preempted import ASSUMPTIONS, BillRow, bill, giving
+    from yarnctl.cli.bill_files import page
 
     keys = keys_of(by)
     began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
@@ -95,8 +108,14 @@ def command(
     sources = sources_of(cluster_of(cluster, hdfs=False), history, spark_history, pace)
     collector = Collector(sources, KeptJobs(resume), now_ms - span_ms(since, "--since"), now_ms)
     output = "json" if as_json else output
-    if oversized:
-        _oversized(collector, output)
+    if output == "parquet":
+        require_extra("export")
+    if oversized and idle:
+        raise BadInput("--idle", "cannot be combined with --oversized", "give one of them")
+    if oversized or idle:
+        if page_file is not None:
+            raise BadInput("--html", "is of the bill only", "leave out --idle and --oversized")
+        (_idle if idle else _oversized)(collector, output)
         return
     jobs = explained_jobs(collector)
     rows, givers = bill(jobs, keys), giving(jobs, lambda job: "yarnctl-" in job.tags)
@@ -104,13 +123,35 @@ def command(
     if output == "json":
         spent = {"requests": pace.requests, "seconds": round(time.monotonic() - began_s, 1)}
         print_json({"by": keys, "rows": rows, "giving": givers, "problems": problems, **spent})
-    elif output == "csv":
-        click.echo(csv_text(keys, BillRow, rows), nl=False)
+    elif output in ("csv", "parquet"):
+        _file(output, keys, BillRow, rows)
     else:
-        _print(keys, rows, givers)
+        for shown in tables_of(keys, rows, givers):
+            print_table(shown.columns, shown.rows, shown.title)
+        if rows:
+            click.echo(ASSUMPTIONS)
         spent_s = time.monotonic() - began_s
         click.echo(f"{len(jobs)} jobs, {pace.requests} requests to histories, {spent_s:.1f} s")
+    if page_file is not None:
+        title, notes = "What YARN's own preemption cost", (ASSUMPTIONS, *problems)
+        try:
+            page_file.write_text(page(title, tables_of(keys, rows, givers), notes), encoding="utf-8")
+        except OSError as error:
+            problem = f"cannot be written: {error.strerror}"
+            raise BadInput(str(page_file), problem, "check the folder") from None
     _warn(problems)
+
+
+def _file(
+    output: str, keys: Sequence[str], kind: type[msgspec.Struct], rows: Sequence[msgspec.Struct]
+) -> None:
+    """Write rows to the standard output as CSV or Parquet."""
+    from yarnctl.cli.bill_files import csv_text, parquet_bytes
+
+    if output == "csv":
+        click.echo(csv_text(keys, kind, rows), nl=False)
+    else:
+        click.echo(parquet_bytes(keys, kind, rows), nl=False)
 
 
 def keys_of(text: str) -> tuple[str, ...]:
@@ -188,8 +229,8 @@ def _oversized(collector: Collector, output: str) -> None:
     rows = oversized(known, collector.least_mib)
     if output == "json":
         print_json({"jobs": len(jobs), "rows": rows, "problems": problems})
-    elif output == "csv":
-        click.echo(csv_text((), Oversized, rows), nl=False)
+    elif output != "table":
+        _file(output, (), Oversized, rows)
     else:
         lines = [
             (
@@ -212,25 +253,49 @@ def _oversized(collector: Collector, output: str) -> None:
     _warn(problems)
 
 
-def csv_text(
-    keys: Sequence[str], kind: type[BillRow | Oversized], rows: Sequence[BillRow | Oversized]
-) -> str:
-    """Return the rows as CSV with a heading; work in MiB-seconds."""
-    import msgspec
+def _idle(collector: Collector, output: str) -> None:
+    """Print Spark sessions that hold executors without work."""
+    from yarnctl.attach.bill.idle import IdleSession, ranked
+    from yarnctl.frameworks.spark.rest import KIND
 
-    names = [name for name in kind.__struct_fields__ if name != "keys"]
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow([*keys, *names])
-    for row in rows:
-        fields = msgspec.structs.asdict(row)
-        first = fields.get("keys", ())
-        writer.writerow([*first, *("" if fields[name] is None else fields[name] for name in names)])
-    return file.getvalue()
+    found, problems = [], []
+    jobs = [job for job, _ in collector.jobs() if job.kind == KIND]
+    with ProgressBar("reading executors", len(jobs)) as bar:
+        for job in bar.counted(jobs):
+            try:
+                found.append(collector.idle(job))
+            except YarnctlError as problem:
+                problems.append(f"{job.application}: {problem}")
+    rows = ranked(one for one in found if one is not None)
+    if output == "json":
+        print_json({"sessions": len(jobs), "rows": rows, "problems": problems})
+    elif output != "table":
+        _file(output, (), IdleSession, rows)
+    else:
+        lines = [
+            (
+                plain(one.queue),
+                plain(one.user),
+                plain(one.name),
+                plain(one.application),
+                "running" if one.running else "ended",
+                one.executors,
+                gib_hours(one.held_mib_s),
+                gib_hours(one.idle_mib_s),
+                f"{one.idle_ratio:.0%}",
+                plain(one.setting),
+            )
+            for one in rows
+        ]
+        columns = ("queue", "user", "name", "application", "state", "executors", "held", "idle", "of held",
+                   "setting")  # fmt: skip
+        print_table(columns, lines, f"{len(jobs)} Spark sessions; held and idle in GiB h")
+    _warn(problems)
 
 
-def _print(keys: Sequence[str], rows: Sequence[BillRow], givers: Sequence[Giving]) -> None:
-    from yarnctl.attach.bill.preempted import ASSUMPTIONS
+def tables_of(keys: Sequence[str], rows: Sequence[BillRow], givers: Sequence[Giving]) -> tuple[Shown, Shown]:
+    """Return the bill, and who could give containers, as people read them."""
+    from yarnctl.cli.bill_files import Shown
 
     lines = [
         (
@@ -248,16 +313,14 @@ def _print(keys: Sequence[str], rows: Sequence[BillRow], givers: Sequence[Giving
     ]
     lost = sum(row.lost_mib_s for row in rows)
     title = f"YARN preempted {sum(row.containers for row in rows)} containers; lost {gib_hours(lost)} GiB h"
-    print_table((*keys, *NUMBERS), lines, title)
-    if rows:
-        click.echo(ASSUMPTIONS)
     work = [
         (plain(one.queue), plain(one.kind), gib_hours(one.held_mib_s), f"{one.held_ratio:.0%}",
          f"{one.enrolled_ratio:.0%}", one.lever)
         for one in givers
     ]  # fmt: skip
     columns = ("queue", "kind", "held", "of queue", "enrolled", "lever")
-    print_table(columns, work, "Work of each queue, and the lever for it")
+    giving = Shown("Work of each queue, and the lever for it", columns, work)
+    return Shown(title, (*keys, *NUMBERS), lines), giving
 
 
 def gib_hours(mib_s: int) -> str:

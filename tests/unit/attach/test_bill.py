@@ -7,10 +7,14 @@ MiB-seconds, for containers of 256 MiB, of 244,068.
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
@@ -89,6 +93,52 @@ EXECUTORS = [
 SETTINGS = [["spark.executor.memory", "1g"], ["spark.executor.memoryOverhead", "384m"]]
 
 
+TASKS_HIT = 4
+"""The tasks of a job that was hit of which attempts were preempted."""
+
+
+class Many(NamedTuple):
+    """Requests to the history: of jobs that the ResourceManager lists, after it forgot them, and resumed."""
+
+    listed: int
+    forgotten: int
+    resumed: int
+    seconds: float
+
+
+def many(world: World, *, jobs: int, hit: int, folder: Path) -> Many:
+    """Bill so many jobs, of which ``hit`` lost six containers of four tasks."""
+    names = [f"job_1_{number:05d}" for number in range(jobs)]
+    hits = set(names[:: jobs // hit][:hit])
+    world.ended = [
+        {
+            "id": name,
+            "finishTime": NOW_MS,
+            "name": "daily",
+            "user": "alice",
+            "queue": "research",
+            "state": "x",
+        }
+        for name in names
+    ]
+    world.listed = [
+        app(1, id=name.replace("job", "application"), preemptedMemorySeconds=36_250 * (name in hits),
+            numNonAMContainerPreempted=6 * (name in hits))
+        for name in names
+    ]  # fmt: skip
+    world.hits = hits
+    words = ("--requests-per-second", "1000")
+    began_s = time.monotonic()
+    world.rows(*words)
+    seconds = time.monotonic() - began_s
+    counts = [world.about_jobs()]
+    world.listed = []
+    for _ in range(2):
+        world.rows(*words, "--resume", str(folder / "bill.jsonl"))
+        counts.append(world.about_jobs())
+    return Many(*counts, seconds)
+
+
 class World:
     """One server that is the ResourceManager and both history servers. ``listed``: what the first lists."""
 
@@ -101,6 +151,11 @@ class World:
         self.reduce_mib = "200"
         self.peaks_mib: dict[str, int] = {}
         self.killed = {"killedMapAttempts": 0, "killedReduceAttempts": 6}
+        self.hits: set[str] = set()
+
+    def about_jobs(self) -> int:
+        """Return how many requests about single jobs the history server got."""
+        return sum(path.startswith(f"{JOBS}/") for path in self.heard)
 
     def counters(self, path: str) -> list[dict[str, object]]:
         """Return the counters of a job: reduces of 100 s in all, with its peak."""
@@ -128,6 +183,12 @@ class World:
     def __call__(self, heard: Heard) -> Reply:
         path = heard.path
         found: object
+        if self.hits and path.startswith(f"{JOBS}/"):
+            job, _, rest = path.removeprefix(f"{JOBS}/").partition("/")
+            if not rest and job not in self.hits:
+                return Reply(json.dumps({"job": self.ended[0] | {"id": job}}))
+            rest = rest.replace(job.removeprefix("job"), "_1_0001")
+            path = f"{JOBS}/job_1_0001" + (f"/{rest}" if rest else "")
         if path == "/ws/v1/cluster/info":
             found = {"clusterInfo": {"id": 1, "startedOn": 1, "state": "STARTED", "haState": "ACTIVE"}}
         elif path == "/ws/v1/cluster/apps":
@@ -294,6 +355,70 @@ def test_a_name_with_a_terminal_sequence_is_shown_harmless(world: World):
                         numNonAMContainerPreempted=2)]  # fmt: skip
     world.ended = []
     assert "\x1b" not in world.billed().stdout
+
+
+def idle_rows(world: World, *words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(world.billed("--idle", "-o", "json", *words).stdout)["rows"]
+    return found
+
+
+def test_idle_executors_of_a_session(world: World, monkeypatch: pytest.MonkeyPatch):
+    busy = [one | {"totalDuration": 60_000, "maxTasks": 2, "totalCores": 2} for one in EXECUTORS]
+    monkeypatch.setitem(globals(), "EXECUTORS", busy)
+    (row,) = idle_rows(world)
+    assert (row["name"], row["executors"], row["running"]) == ("scan", 2, False)
+    assert row["held_mib_s"] == 2 * 60 * 1408  # the driver holds its container for its own work
+    assert row["idle_mib_s"] == 2 * 30 * 1408
+    assert row["setting"] == "spark.dynamicAllocation.enabled=true"
+    monkeypatch.setitem(globals(), "SETTINGS", [*SETTINGS, ["spark.dynamicAllocation.enabled", "true"]])
+    assert idle_rows(world)[0]["setting"].endswith("executorIdleTimeout (now 60s)")
+    assert "50%" in world.billed("--idle").stdout
+    assert len(world.billed("--idle", "-o", "csv").stdout.splitlines()) == 2
+    busy = [one | {"totalDuration": 120_000, "maxTasks": 2} for one in EXECUTORS]
+    monkeypatch.setitem(globals(), "EXECUTORS", busy)
+    assert idle_rows(world) == [], "its tasks ran all the time"
+
+
+def test_an_executor_of_a_running_session_holds_until_now(world: World, monkeypatch: pytest.MonkeyPatch):
+    alone = [{"id": "1", "addTime": "2023-11-14T22:00:00.000GMT", "maxTasks": 1}]
+    monkeypatch.setitem(globals(), "EXECUTORS", alone)
+    world.listed = [app(3, applicationType="SPARK", finishedTime=0)]
+    (row,) = idle_rows(world)
+    assert (row["running"], row["idle_ratio"]) == (True, 1.0)
+    assert row["held_mib_s"] > 86_400 * 1408
+
+
+def test_parquet_has_the_rows_of_json(world: World):
+    result = world.billed("-o", "parquet")
+    table = pq.read_table(io.BytesIO(result.stdout_bytes)).to_pylist()
+    rows = world.rows()
+    assert {(row["queue"], row["user"], row["name"]): row["lost_mib_s"] for row in table} == {
+        keys: row["lost_mib_s"] for keys, row in rows.items()
+    }
+    world.listed, world.ended = [], []
+    empty = pq.read_table(io.BytesIO(world.billed("-o", "parquet").stdout_bytes))
+    assert empty.num_rows == 0
+    assert str(empty.schema.field("lost_ratio").type) == "double"
+
+
+def test_the_page_needs_no_other_file(world: World, tmp_path: Path):
+    world.listed = [*LISTED[:3], app(4, applicationType="TEZ", name="<script>x", preemptedMemorySeconds=700,
+                                     numNonAMContainerPreempted=2)]  # fmt: skip
+    file = tmp_path / "bill.html"
+    assert world.billed("--html", str(file)).exit_code == 0
+    text = file.read_text()
+    assert "0.0329 GiB h" in text
+    assert "&lt;script&gt;x" in text
+    assert not re.search(r"<script|<link|src=|href=|url\(|@import", text)
+    assert isinstance(world.billed("--html", str(tmp_path / "no" / "x.html")).exception, BadInput)
+
+
+def test_requests_of_a_large_cluster(world: World, tmp_path: Path):
+    """Only jobs that were hit are read: two requests each, and one for each task that was begun again."""
+    found = many(world, jobs=1_000, hit=30, folder=tmp_path)
+    assert found.listed == 30 * (2 + TASKS_HIT)
+    assert found.forgotten == 1_000 + 30 * (2 + TASKS_HIT)
+    assert found.resumed == 0
 
 
 def test_an_unknown_key_is_refused_with_the_nearest(world: World):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from yarnctl.attach.bill.idle import IdleSession, idle_session
 from yarnctl.attach.bill.oversized import MemoryUse, uses
 from yarnctl.attach.bill.preempted import BilledJob, PreemptedContainer
 from yarnctl.attach.connection.connection import Attachment
@@ -23,7 +24,7 @@ from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.frameworks.mapreduce import rest as mapreduce
 from yarnctl.frameworks.mapreduce.history_server import HistoryServer, job_of
 from yarnctl.frameworks.spark import rest as spark
-from yarnctl.frameworks.spark.history_server import PREEMPTED, SparkHistory
+from yarnctl.frameworks.spark.history_server import PREEMPTED, SparkHistory, container_mib
 from yarnctl.hadoop.resource_manager import ResourceManager, least_in
 from yarnctl.hadoop.wire.yarn import BilledApplication
 
@@ -151,6 +152,15 @@ class Collector:
         whose = (ended_job.queue.removeprefix("root."), ended_job.user, ended_job.name)
         return uses(whose, counters, {kind.lower(): size_mib for kind, size_mib in sizes.items()})
 
+    def idle(self, job: BilledJob) -> IdleSession | None:
+        """Return what a Spark session held without work; None: nothing. Raises as the client does."""
+        server = self._from.spark
+        if server is None:
+            raise BadInput("--spark-history", "no Spark history server is known", "set --spark-history URL")
+        settings = server.settings(job.application)
+        executors = server.executors(job.application)
+        return idle_session(job, executors, self._rounded(container_mib(settings)), settings, self._now_ms)
+
     # --- MapReduce ----------------------------------------------------------------------------------
 
     def _attempts(self, billed_job: BilledJob) -> Iterator[PreemptedContainer]:
@@ -203,7 +213,7 @@ class Collector:
         gone = [one for one in server.executors(job.application) if PREEMPTED in one.remove_reason]
         if not gone:
             return
-        memory_mib = self._rounded(server.executor_memory_mib(job.application))
+        memory_mib = self._rounded(container_mib(server.settings(job.application)))
         for executor in gone:
             began_at_ms, ended_at_ms = spark.instant_ms(executor.added), spark.instant_ms(executor.removed)
             if began_at_ms < 0 or ended_at_ms < began_at_ms:

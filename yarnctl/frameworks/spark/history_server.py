@@ -37,11 +37,10 @@ class SparkHistory:
             for executor in self._to.read(f"{path}/allexecutors", EXECUTORS)
         )
 
-    def executor_memory_mib(self, application: str) -> int:
-        """Return the memory of an executor's container by the settings in effect, before YARN rounds it."""
+    def settings(self, application: str) -> dict[str, str]:
+        """Return the settings in effect; :func:`container_mib` reads an executor's container from them."""
         path = self._attempts(application)[-1]
-        settings = dict(self._to.read(f"{path}/environment", rest.ENVIRONMENT).pairs)
-        return container_mib(settings)
+        return dict(self._to.read(f"{path}/environment", rest.ENVIRONMENT).pairs)
 
     def _attempts(self, application: str) -> list[str]:
         if not _APPLICATION.fullmatch(application):

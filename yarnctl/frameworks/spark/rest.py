@@ -93,13 +93,18 @@ class Executor(msgspec.Struct, frozen=True):
 
 
 class HistoryExecutor(msgspec.Struct, frozen=True):
-    """GET /allexecutors of the history server: when an executor came and went, and why."""
+    """GET /allexecutors of the history server: when an executor came and went, and why.
+
+    ``busy_ms``: the time of all tasks, over its task ``slots``.
+    """
 
     executor: Name = field(name="id")
     added: Name = field(name="addTime", default="")
     removed: Name = field(name="removeTime", default="")
     remove_reason: str = field(name="removeReason", default="")
     busy_ms: Total = field(name="totalDuration", default=0)
+    slots: Count = field(name="maxTasks", default=0)
+    cores: Count = field(name="totalCores", default=0)
 
 
 class HistoryAttempt(msgspec.Struct, frozen=True):
