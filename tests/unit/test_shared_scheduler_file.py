@@ -12,7 +12,7 @@ from tests.shared_cases import folder
 from yarnctl.command_line import exit_status_of
 
 REJECTED = {
-    "root.users.auto-create-child-queue.enabled": "'true' is not modelled by the emulator; use auto-queue-crea",
+    "root.users.auto-create-child-queue.enabled": "'true' is not modelled by the emulator; use auto-queue",
     "root.users.leaf-queue-template.capacity": "is not modelled by the emulator, or its queue is in no",
     "root.users.maximum-capacity": "10 % of the cluster is below the capacity, 20 %",
 }
