@@ -208,7 +208,7 @@ ASSUMED = {
     "JusticeMemory": {"completed": 0, "least": 1.0, "most": 0.0, "last": 1.0, "last_met": True, "errors": 0.0,
         "smoothed": 0.0},
     "Order": {"state": "ordered", "freed_at_ms": None, "settled_at_ms": None, "remaining_ms": -1,
-        "resume_cost_ms": 0, "observed": False},
+        "resume_cost_ms": 0, "observed": False, "group_ms": msgspec.UNSET},
     "Transition": {"why": None, "container": "", "application": "", "keys_done": -1, "left": "",
         "left_node": ""},
 }  # fmt: skip

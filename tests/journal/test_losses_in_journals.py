@@ -8,7 +8,7 @@ import pytest
 from emulator.virtual.run import Run
 from emulator.virtual.schemes import SCHEMES
 from tests.golden.mix_tables import NOW_MS, mix_settings, rules
-from tests.golden.tables import app, cluster, seen, with_
+from tests.golden.tables import app, cluster, seen, task, with_
 from tests.property.playing import require_replayed
 from tests.property.stories import STORIES, job, mix, tell, three_nodes
 from tests.unit.deciding.test_mix import SHARES, a_map
@@ -96,6 +96,33 @@ def test_a_journal_with_prices_decides_again_to_the_byte_and_a_state_has_the_obs
     assert isinstance(left, State)
     assert left.ledger.lever_times
     assert folded(records[place:], folded([left])).ledger.times.by_verb == times
+
+
+def test_how_long_a_key_group_takes_is_an_input_and_stays_with_the_order():
+    settings = with_(
+        mix_settings(rules(second_worth_ratio=1.0, room_within_ms=60_000)),
+        model_scheduler=False,
+        in_flight_ratio_max=1.0,
+    )
+    controller = Controller(settings, validate=True)
+    reduces = [task("r1_0", cost_ms=1000), task("r2_0", cost_ms=1000)]
+    snapshot = cluster(app("r", "research", 3), app("p", "production", 1, 1), guaranteed=SHARES)
+    look = seen(snapshot, {"r": reduces}, now_ms=NOW_MS)
+    step = controller.step(msgspec.structs.replace(look, group_ms={"r1_0": 6500, "r2_0": 20_000}))
+    records = list(step.records)
+    [order] = controller.ledger.open.values()
+    assert (order.attempt, order.verb, order.group_ms) == ("r1_0", "suspend", 6500)
+    assert order.predicted_ms(settings) == 4000 + 6500
+    [observed] = [each for each in records if isinstance(each, Observed)]
+    assert observed.group_ms["r1_0"] == 6500
+    for action in step.actions:
+        records += controller.settle(action, Accepted())
+    journal = MemoryJournal()
+    journal.append(records)
+    require_replayed(journal)
+    left = decode(encode(folded(records).state()))
+    assert isinstance(left, State)
+    assert [each.group_ms for each in folded([left]).ledger.open.values()] == [6500]
 
 
 def test_without_a_price_no_span_is_kept():

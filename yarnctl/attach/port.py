@@ -68,6 +68,9 @@ from yarnctl.loop import ClusterIdentity
 from yarnctl.restoring.change_file import ChangeFiles
 from yarnctl.restoring.restorer import Restorer, ReversibleSetting
 
+GROUP_LEAST_MS = 100
+"""A suspension does not notice key groups that take less."""
+
 REJOINING_MS = 60_000
 """How long nodes may take to register with a ResourceManager that was started anew: they retry every 30 s."""
 
@@ -242,6 +245,7 @@ class AttachedPort:
             facts=tuple(facts),
             held=() if self._held is None else self._held.held(now_ms),
             consents=() if self._held is None else self._held.consents(),
+            group_ms=self._group_ms(tasks) if self.attachment.levers else {},
         )
 
     def _cluster(self, request: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:
@@ -340,6 +344,12 @@ class AttachedPort:
                 if each.sizes is not None:
                     self._observer.sizes[name] = each.sizes
         return tasks, {name for name, each in seen.items() if isinstance(each, LateAnswer)}
+
+    def _group_ms(self, tasks: Mapping[str, tuple[TaskView, ...]]) -> dict[str, int]:
+        """Return how long tasks that can be suspended work on one key group, where that is not short."""
+        attempts = [task.attempt for each in tasks.values() for task in each if task.checkpointable]
+        found = {name: each.group_ms(name) for each in self._saved_work for name in attempts}
+        return {name: span_ms for name, span_ms in found.items() if span_ms >= GROUP_LEAST_MS}
 
     @staticmethod
     def _safely(poll: Callable[[], Sequence[Fact]]) -> Sequence[Fact]:

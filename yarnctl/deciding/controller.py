@@ -99,6 +99,7 @@ class _Deferred(msgspec.Struct):
     open_orders: tuple[object, ...] = ()
     held: tuple[HeldTime, ...] = ()
     consents: tuple[JobConsent, ...] = ()
+    group_ms: dict[str, int] = {}
 
 
 def _merged(before: tuple[TaskView, ...], now: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
@@ -241,10 +242,13 @@ class Controller:
         opening = self._open(effects, now_ms)
         facts = _take(effects, observation, self._orders, self._looks)
         missing = self._observe(effects, observation, cluster)
-        shown = observation.tasks if self._deferred is None else self._deferred.tasks
+        of_tasks = self._deferred or observation
+        shown, spans = of_tasks.tasks, of_tasks.group_ms
         step = self._close(effects, missing, now_ms)
+        tasks = self._inputs.tasks(shown, observation.tasks)
+        written = [task.attempt for each in tasks.values() for task in each if task.attempt in spans]
         observed = msgspec.structs.replace(
-            observed, facts=facts, tasks=self._inputs.tasks(shown, observation.tasks)
+            observed, facts=facts, tasks=tasks, group_ms={name: spans[name] for name in written}
         )
         led = bool(opening or step.records or step.actions)
         inputs = self._inputs.close(observed, observation, led=led, goes_on=bool(missing), changed=changed)
@@ -333,6 +337,7 @@ class Controller:
             return False
         for name, tasks in observation.tasks.items():
             held.tasks[name] = _merged(held.tasks.get(name, ()), tasks)
+        held.group_ms.update(observation.group_ms)
         self._note_unanswered(held, observation.unreachable, "unreachable")
         held.unanswered.update(dict.fromkeys(observation.late, "late"))  # read again with the next snapshot
         if self.now_ms - held.since_ms >= self.settings.look_age_max_ms:
@@ -427,6 +432,7 @@ class Controller:
             real=held.simulated.real,
             real_labelled=held.simulated.real_labelled,
             self_help=self._looks.self_help if self.settings.governed else None,
+            group_ms=held.group_ms,
         )
         cluster_demand = self._demand(held, inputs)
         while True:

@@ -29,7 +29,7 @@ from yarnctl.deciding import records
 from yarnctl.deciding.governor import Trials
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import AwaitedEnds, Bars
-from yarnctl.deciding.lever_times import LeverTimes
+from yarnctl.deciding.lever_times import LeverTimes, corrected
 from yarnctl.deciding.lifecycle import OPEN, RUNNING, TABLE, Event
 from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.model import (
@@ -174,10 +174,12 @@ class Ledger:
     def _decision(self, record: records.Decision) -> None:
         requester, number = record.trigger.application, record.number
         self.decisions = number
+        levers = self.settings.levers
+        spans = None if levers is None else corrected(levers, self.times, record.at_ms)
         named = zip(record.orders, record.picks, record.groups, record.pulls, strict=True)
         for name, pick, group, pull in named:
             names = OrderNames(name, group, number)
-            self.add(new_order(pick, names, requester, record.at_ms, self.settings, pull))
+            self.add(new_order(pick, names, requester, record.at_ms, self.settings, pull, spans))
             if pull is not None:
                 self.losses.charge(name, record.at_ms, pick.task.size, pull, pick.task.remaining_ms)
 

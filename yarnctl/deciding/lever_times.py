@@ -1,11 +1,13 @@
 """How long levers took on this cluster: a running estimate of each kind, with its spread.
 
 A fold over the journal: a sample is the span from the decision on an order until its container was free. Of
-executors and workers, whose own tasks say how long they take, it is by how much that was wrong. The estimate
-begins with what the settings have, which counts as one sample; after eight, each further one counts an eighth
-(the rule of TCP's round-trip times, RFC 6298, with a spread of mean deviations). Without a sample for
-``KEPT_MS`` the estimate is that of the settings again: a lever that was too slow to be used would never be
-measured again.
+executors and workers, whose own tasks say how long they take, it is by how much that was wrong. A suspension
+waits for the end of a key group, of which its task says how long one takes: half of one is not counted.
+
+The estimate begins with what the settings have, which counts as one sample; after eight, each further one
+counts an eighth (the rule of TCP's round-trip times, RFC 6298, with a spread of mean deviations). Without a
+sample for ``KEPT_MS`` the estimate is that of the settings again: a lever that was too slow to be used would
+never be measured again.
 
 Only where a second has a price (``LeverSettings.second_worth_ratio``); otherwise the settings alone count.
 """
@@ -55,7 +57,7 @@ class LeverTimes:
 
     def freed(self, order: Order, at_ms: int, lever_settings: LeverSettings) -> None:
         """Count an order whose container is free."""
-        own_ms = max(0, order.remaining_ms) if order.verb == "drain" else 0
+        own_ms = max(0, order.remaining_ms) if order.verb == "drain" else (order.group_ms or 0) // 2
         took_ms = max(0, at_ms - order.ordered_at_ms) - own_ms
         before = self.of(order.verb, at_ms, lever_settings)
         weight = min(before.samples + 1, WEIGHT_MAX)

@@ -94,11 +94,14 @@ def levers_of(
     lever_settings: LeverSettings,
     awaited_until_ms: int,
     drain_late_ms: int = 0,
+    group_ms: int = 0,
 ) -> Iterator[Lever]:
     """Yield the levers of a running task that free its container in time; objections are the chooser's.
 
     ``awaited_until_ms``: until when the task's own end was promised before (-1: it was not). It is not
     awaited again after that. ``drain_late_ms``: how much later than predicted executors left so far.
+    ``group_ms``: how long a reduce works on one key group: it saves its state at the end of one, so seldom
+    later than after a whole one.
     """
     attempt, kind = task.attempt, task.kind
     if kind in LEAVING:
@@ -117,7 +120,8 @@ def levers_of(
     if task.remaining_ms >= 0 and ends_in_ms <= lever_settings.room_within_ms and kept:
         yield Lever(attempt, "wait", ends_in_ms, 0, 0, "none")
     if kind == "reduce" and task.checkpointable:
-        yield Lever(attempt, "suspend", lever_settings.suspend_ms, 0, task.resume_cost_ms, "resume")
+        free_in_ms = lever_settings.suspend_ms + group_ms
+        yield Lever(attempt, "suspend", free_in_ms, 0, task.resume_cost_ms, "resume")
     elif kind == "map":
         lost_ms = max(0, now_ms - task.since_ms)
         yield Lever(attempt, "kill", lever_settings.leave_ms, lost_ms, task.resume_cost_ms, "run-again")

@@ -330,6 +330,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
       did not, ``late`` those whose answer had not come when the observation ended.
     * ``held``: what each payer held in the windows that end at ``now_ms``, where the settings have levers.
       ``consents``: of each unfinished job whose tag allows a loss. Both also without a snapshot.
+    * ``group_ms``: attempt -> how long it works on one key group, at whose end it can be suspended. Those for
+      which it is unknown or short are left out.
     """
 
     now_ms: int
@@ -342,6 +344,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[Fact, ...] = ()
     held: tuple[HeldTime, ...] = ()
     consents: tuple[JobConsent, ...] = ()
+    group_ms: Mapping[str, int] = {}
 
 
 # --- actions: what the port is to do ----------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 from itertools import count
 from operator import itemgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from yarnctl.deciding.case import Case, Choice
@@ -55,6 +56,9 @@ _Head = tuple[int, tuple[int, ...], int, int]
 """What may come next of a job: the least cost, the job's key, the task's key as far as known, the job."""
 
 
+NO_GROUPS: Mapping[str, int] = MappingProxyType({})
+
+
 class MixInput(NamedTuple):
     """What a mix needs beside a case: what may be lost, and until when the ends of tasks were promised.
 
@@ -62,6 +66,7 @@ class MixInput(NamedTuple):
     ``may_lose``: by that first name, where the part that may be lost differs from the settings'.
     ``rules``: the settings of levers with spans as observed (None: those of the settings).
     ``drain_late_ms``: how much longer executors and workers take to leave than their tasks report.
+    ``group_ms``: by attempt, how long it works on one key group.
     ``trials``: how many containers may be freed by suspensions (None: any number);
     ``stopped``: the last stop.
     """
@@ -72,6 +77,7 @@ class MixInput(NamedTuple):
     may_lose: Mapping[str, float] = NO_CONSENTS
     rules: LeverSettings | None = None
     drain_late_ms: int = 0
+    group_ms: Mapping[str, int] = NO_GROUPS
     trials: int | None = None
     stopped: SuspensionsFail | None = None
 
@@ -294,7 +300,8 @@ class LeverOffers:
             reason = ""  # what waits is compared, too
         best: Lever | None = None
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
-        for lever in levers_of(task, self.case.now_ms, self.rules, until_ms, self.given.drain_late_ms):
+        group_ms, late_ms = self.given.group_ms.get(task.attempt, 0), self.given.drain_late_ms
+        for lever in levers_of(task, self.case.now_ms, self.rules, until_ms, late_ms, group_ms):
             if lever.free_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and reason):
                 continue
             if lever.kind == "suspend" and self.given.trials == 0:

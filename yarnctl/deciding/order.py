@@ -15,7 +15,7 @@ from yarnctl.deciding.levers import LEAVING, LeverPull
 from yarnctl.deciding.lifecycle import OPEN, RECALLABLE, Event, State
 from yarnctl.deciding.model import Action, Drain, Kill, Release, Suspend, TaskView, Withdraw
 from yarnctl.deciding.releaser import is_killed
-from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.settings import LeverSettings, Settings
 from yarnctl.units import Resources
 
 SUSPEND_MS, LEAVE_MS = 4_000, 1_500
@@ -38,6 +38,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     ``serves`` requests of ``request_size`` are met once all of ``group`` are free. ``progress_at_ms``
     is when the attempt was last known to be alive: the time-out counts from there. ``remaining_ms`` is the
     work that it had left when it was chosen (-1: unknown), ``resume_cost_ms`` its predicted resume cost.
+    ``group_ms``: how long a suspended task worked on one key group (UNSET: short or unknown).
     ``observed``: made by a controller that only observed, so that no request was sent. A simulated order
     has freed its container at ``freed_at_ms`` as predicted, not as observed.
     """
@@ -63,6 +64,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     remaining_ms: int = -1
     resume_cost_ms: int = 0
     observed: bool = False
+    group_ms: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def is_open(self) -> bool:
@@ -83,7 +85,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         if self.verb == "drain":
             return max(0, self.remaining_ms)
         if self.verb == "suspend":
-            return SUSPEND_MS if settings.levers is None else settings.levers.suspend_ms
+            own_ms = self.group_ms or 0
+            return own_ms + (SUSPEND_MS if settings.levers is None else settings.levers.suspend_ms)
         return LEAVE_MS if settings.levers is None else settings.levers.leave_ms
 
     def limit_ms(self, settings: Settings) -> int:
@@ -156,11 +159,23 @@ class OrderNames(NamedTuple):
 
 
 def new_order(
-    pick: Pick, names: OrderNames, requester: str, at_ms: int, settings: Settings, pull: LeverPull | None
+    pick: Pick,
+    names: OrderNames,
+    requester: str,
+    at_ms: int,
+    settings: Settings,
+    pull: LeverPull | None,
+    lever_settings: LeverSettings | None = None,
 ) -> Order:
-    """Return the order for one pick, as it is entered at ``at_ms``; ``pull``: its lever, of a mix."""
+    """Return the order for one pick, as it is entered at ``at_ms``; ``pull``: its lever, of a mix.
+
+    ``lever_settings``: those that the lever was predicted with. What it takes beyond them is its task's own.
+    """
     task = pick.task
     verb = verb_of(task, settings, pull)
+    own_ms = 0
+    if verb == "suspend" and pull is not None and lever_settings is not None:
+        own_ms = pull.lever.free_in_ms - lever_settings.suspend_ms
     return Order(
         order=names.order,
         requester=requester,
@@ -180,6 +195,7 @@ def new_order(
         remaining_ms=task.remaining_ms,
         resume_cost_ms=task.resume_cost_ms,
         observed=settings.observe_only,
+        group_ms=own_ms if own_ms > 0 else msgspec.UNSET,
     )
 
 

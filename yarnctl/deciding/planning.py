@@ -24,7 +24,7 @@ from yarnctl.deciding.lever_times import corrected
 from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import NAME_MAX, Action, ApplicationView, Release, Snapshot, Suspend, TaskView
-from yarnctl.deciding.offers import MixInput
+from yarnctl.deciding.offers import NO_GROUPS, MixInput
 from yarnctl.deciding.order import Order, order_number
 from yarnctl.deciding.partitions import HasNode, merged
 from yarnctl.deciding.preemptor import (
@@ -406,6 +406,7 @@ def mix_input(inputs: DemandInput, ledger: Ledger, settings: Settings) -> MixInp
         {**queues, **consents},
         corrected(settings.levers, ledger.times, inputs.now_ms),
         ledger.times.of("drain", inputs.now_ms, settings.levers).long_ms,
+        inputs.group_ms if settings.levers.second_worth_ratio else NO_GROUPS,
         ledger.trials.left(ledger.open.values(), inputs.now_ms) if settings.governed else None,
         ledger.trials.why,
     )

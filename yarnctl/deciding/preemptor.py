@@ -133,6 +133,7 @@ class DemandInput(NamedTuple):
     the observation with the snapshot, whose instant is ``held_at_ms``. ``real``: the views of applications
     that are simulated in the snapshot to have received containers, or to have lost some.
 
+    ``group_ms``: as in the observation with the tasks.
     ``label`` and ``is_here``: the partition of ``snapshot``, and which nodes are in it (None: all are).
     ``real_labelled``: label -> the same as ``real``. ``self_help``: where levers are governed.
     """
@@ -150,6 +151,7 @@ class DemandInput(NamedTuple):
     label: str = ""
     is_here: HasNode | None = None
     self_help: SelfHelp | None = None
+    group_ms: Mapping[str, int] = MappingProxyType({})
 
     def here(self, orders: Iterable[Order]) -> list[Order]:
         """Return the orders on nodes of the partition."""

@@ -114,6 +114,23 @@ def test_a_reduce_with_the_runner_is_shown_as_before(cluster):
     assert observed(cluster, levers=True)[attempt(1, 1)] == observed(cluster)[attempt(1, 1)]
 
 
+@pytest.mark.parametrize(
+    ("levers", "may", "shown"),
+    [
+        (True, 1, {attempt(1, 1): 6500, attempt(1, 3): 1000}),  # those of 6 ms are short
+        (True, 0, {attempt(1, 3): 1000}),
+        (False, 1, {}),
+    ],
+)
+def test_how_long_key_groups_take_is_shown_of_what_can_be_suspended(cluster, levers, may, shown):
+    words = f"done=5000 known=100000 all=1 gen=0 can={may} ran=26000 base=0"
+    for number, groups in ((1, 4), (2, 4000)):
+        cluster.attempt(1, number).update(status=f"yarnctl phase=run groups={groups} {words}")
+    port = looking(cluster, levers=levers)
+    port.observe(ObservationRequest())
+    assert port.observe(ObservationRequest(victims=(application(1),))).group_ms == shown
+
+
 def test_what_runs_within_the_master_is_not_shown(cluster):
     job = cluster.apps[application(1)]
     cluster.mapping(job, 9, "n1:1")

@@ -137,6 +137,22 @@ def test_a_resumed_attempt_has_worked_as_long_as_its_runner_says():
     assert progress.since_ms == 29_500
 
 
+@pytest.mark.parametrize(
+    ("status", "group_ms"),
+    [
+        ("groups=4 done=400 known=900 all=1 gen=0 can=1 ran=26000 base=0", 6500),
+        ("groups=8 done=800 known=900 all=1 gen=1 can=1 ran=26000 base=400", 6500),  # half before it resumed
+        ("groups=0 done=0 known=900 all=1 gen=0 can=1 ran=26000 base=0", 26_000),  # the first lasts so long
+        ("groups=9 done=400 known=900 all=1 gen=1 can=1 ran=5000 base=400", 5000),
+        ("groups=0 gen=0 can=1", 0),
+    ],
+)
+def test_how_long_a_key_group_takes(status, group_ms):
+    progress = Progress()
+    progress.apply(row(f"yarnctl phase=run {status}"), 30_000)
+    assert progress.group_ms() == group_ms
+
+
 def test_what_java_holds_back_is_part_of_the_input():
     """10 groups of 1,000 bytes were handed on; Java has read 60, all there are."""
     progress = Progress()

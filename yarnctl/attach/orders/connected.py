@@ -100,6 +100,9 @@ class SavedWork(Protocol):
     def left_alone(self) -> dict[str, EligibilityReason]:
         """Return attempt -> why its task cannot save its work, as last observed."""
 
+    def group_ms(self, attempt: str) -> int:
+        """Return how long a task works on one part of its input, at whose end it can save; 0: not known."""
+
     def drop(self, applications: Iterable[str]) -> None:
         """Drop applications that have ended."""
 

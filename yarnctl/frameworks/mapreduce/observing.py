@@ -226,6 +226,11 @@ class TaskObserver:
         progress = self._progress.get(attempt)
         return "" if progress is None else progress.bell
 
+    def group_ms(self, attempt: str) -> int:
+        """Return how long an attempt works on one key group, by its runner's words; 0: not known."""
+        progress = self._progress.get(attempt)
+        return 0 if progress is None else progress.group_ms()
+
     def _usual_rate(self, task: str, attempt: str, progress: Progress) -> float:
         """Return the rate of earlier attempts at a task (0.0: none), and note this one's."""
         mine = progress.rate()

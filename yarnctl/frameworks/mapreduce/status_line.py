@@ -190,6 +190,16 @@ class Progress:
             return 0, 0
         return self._last[0] - self._base[0], self._last[1] - self._base[1]
 
+    def group_ms(self) -> int:
+        """Return how long it works on one key group, on average; 0: unknown.
+
+        Until it has ended one, that is at least the time so far.
+        """
+        taken, passed_ms = self._worked()
+        if self._groups <= 0 or taken <= 0 or self._last is None:
+            return max(0, passed_ms)
+        return max(0, passed_ms) * self._last[0] // (self._groups * taken)
+
     def total_bytes(self, attempt: TaskAttempt) -> int:
         """Return the total bytes of input; -1 if unknown.
 

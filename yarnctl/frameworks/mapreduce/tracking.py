@@ -83,6 +83,10 @@ class TaskTracking:
         told = self._tasks.why_not.values()
         return {attempt: RunnerSays(why) for each in told for attempt, why in each.items()}
 
+    def group_ms(self, attempt: str) -> int:
+        """Return how long a reduce works on one key group; 0: not known."""
+        return self._tasks.group_ms(attempt)
+
     def drop(self, applications: Iterable[str]) -> None:
         """Drop applications that have ended."""
         self._tasks.drop(applications)
