@@ -61,7 +61,7 @@ def test_an_ask_for_no_container_does_not_wait():
     asks = (ContainerRequest(10, size(1), 0), ContainerRequest(20, size(1), 2))
     waits = msgspec.structs.replace(app("p1", "production", 1), requests=asks)
     queue = model_queues(cluster(waits), ())["production"]
-    assert queue.waiting() == [SimulatedRequest(waits, size(1), 2)]
+    assert queue.waiting() == [SimulatedRequest(waits, size(1), 2, 20)]
 
 
 def test_inside_one_queue_nothing_moves():

@@ -33,11 +33,12 @@ Key = tuple[int, int, int, str]
 
 
 class SimulatedRequest(NamedTuple):
-    """Pending ``containers`` of one application and one size."""
+    """Pending ``containers`` of one application, one size and one request ``priority``."""
 
     application: ApplicationView
     size: Resources
     containers: int
+    priority: int = 0
 
 
 class EndingContainer(NamedTuple):
@@ -166,7 +167,7 @@ class QueueModel:
         if self._waiting is None:
             self.pending.sort(key=_serving_order)
             self._waiting = [
-                SimulatedRequest(view, request.size, request.count)
+                SimulatedRequest(view, request.size, request.count, request.priority)
                 for view in self.pending
                 for request in (sorted(view.requests) if len(view.requests) > 1 else view.requests)
                 if request.count > 0

@@ -124,6 +124,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     is reserved, and no leaf has requests of several sizes.
     ``reserved_free``: node -> what is free on it, of the nodes that ``free_by_node`` lacks because they are
     reserved.
+    ``reserved_priority``: node -> priority of the request that reserves it, where YARN's record names it.
     ``reserved``: application -> what is reserved for its requests, which is in the ``used`` of its queue and
     its ancestors. ``user_limits``: queue -> user -> the limit that the ResourceManager shows, where it is
     lower than the queue's maximum and not its ``user_limit``. ``active_limits``: the same of every user,
@@ -146,6 +147,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     free_by_node: Mapping[str, Resources]
     reserved_by_node: Mapping[str, str] = {}
     reserved_free: Mapping[str, Resources] = {}
+    reserved_priority: Mapping[str, int] = {}
     left_out: Mapping[str, NotModelled] = {}
     aside: Mapping[str, StandingAside] = {}
     node_count: int | None = None

@@ -76,10 +76,10 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
     ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node), and of
-    what is read, ``reserved_free``, ``left_out``, ``aside``, ``reservations`` (by application), both limits
-    of users, ``held_back``, ``user_percents`` and ``left_alone``: all of them, if they differ. A flat tree
-    has no ``parents``; they are sorted by path. ``labelled``: of the labels of which something differs; only
-    these have ``nodes``.
+    what is read, ``reserved_free``, ``reserved_priority``, ``left_out``, ``aside``, ``reservations`` (by
+    application), both limits of users, ``held_back``, ``user_percents`` and ``left_alone``: all of them, if
+    they differ. A flat tree has no ``parents``; they are sorted by path. ``labelled``: of the labels of which
+    something differs; only these have ``nodes``.
     """
 
     total: Resources | None = None
@@ -93,6 +93,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     free: Mapping[str, Resources | None] = {}
     reserved: Mapping[str, str] | None = None
     reserved_free: Mapping[str, Resources] | None = None
+    reserved_priority: Mapping[str, int] | None = None
     left_out: Mapping[str, NotModelled] | None = None
     aside: Mapping[str, StandingAside] | None = None
     parents: tuple[ParentView, ...] = ()
@@ -173,6 +174,7 @@ class Writer:
         self._free: dict[str, Resources] = {}
         self._reserved: dict[str, str] = {}
         self._reserved_free: dict[str, Resources] = {}
+        self._reserved_priority: dict[str, int] = {}
         self._left_out: dict[str, NotModelled] = {}
         self._aside: dict[str, StandingAside] = {}
         self._parents: dict[str, ParentView] = {}
@@ -199,6 +201,7 @@ class Writer:
         free.update((node, None) for node in self._free if node not in snapshot.free_by_node)
         other_reserved = snapshot.reserved_by_node != self._reserved
         reserved_free = dict(sorted(snapshot.reserved_free.items()))
+        priorities = dict(sorted(snapshot.reserved_priority.items()))
         left_out = {
             name: snapshot.left_out[name] for name in sorted(snapshot.left_out) if name in self._views
         }
@@ -214,6 +217,7 @@ class Writer:
             free=dict(sorted(free.items())),
             reserved=dict(sorted(snapshot.reserved_by_node.items())) if other_reserved else None,
             reserved_free=reserved_free if reserved_free != self._reserved_free else None,
+            reserved_priority=priorities if priorities != self._reserved_priority else None,
             left_out=left_out if left_out != self._left_out else None,
             aside=dict(sorted(snapshot.aside.items())) if snapshot.aside != self._aside else None,
             parents=tuple(view for name, view in parents.items() if self._parents.get(name) != view),
@@ -241,7 +245,7 @@ class Writer:
         self._parents, self._reservations = parents, reservations
         self._user_limits, self._active_limits = user_limits, active_limits
         self._free, self._reserved = dict(snapshot.free_by_node), dict(snapshot.reserved_by_node)
-        self._reserved_free = reserved_free
+        self._reserved_free, self._reserved_priority = reserved_free, priorities
         self._left_out, self._aside = left_out, dict(snapshot.aside)
         self._total, self._largest = snapshot.total, snapshot.largest_node
         return change
@@ -306,6 +310,7 @@ class Reader:
         self.free: dict[str, Resources] = {}
         self.reserved: dict[str, str] = {}
         self.reserved_free: Mapping[str, Resources] = {}
+        self.reserved_priority: Mapping[str, int] = {}
         self.left_out: dict[str, NotModelled] = {}
         self.aside: dict[str, StandingAside] = {}
         self.parents: dict[str, ParentView] = {}
@@ -332,6 +337,7 @@ class Reader:
             free_by_node=dict(self.free),
             reserved_by_node=dict(self.reserved),
             reserved_free=self.reserved_free,
+            reserved_priority=self.reserved_priority,
             left_out=dict(self.left_out),
             aside=dict(self.aside),
             parents=tuple(self.parents.values()),
@@ -380,6 +386,8 @@ class Reader:
         if change.reserved is not None:
             self.reserved = dict(change.reserved)
         self.reserved_free = self.reserved_free if change.reserved_free is None else change.reserved_free
+        if change.reserved_priority is not None:
+            self.reserved_priority = change.reserved_priority
         if change.left_out is not None:
             self.left_out = dict(change.left_out)
         if change.aside is not None:

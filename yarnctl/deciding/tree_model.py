@@ -130,11 +130,13 @@ class QueueTreeModel:
         self.reserved: dict[str, Resources] = dict(snapshot.reserved)
         self._applications = snapshot.applications
         self._on_node = dict(sorted(snapshot.reserved_by_node.items()))
+        self._priority_on = dict(snapshot.reserved_priority)
         # The observer leaves out nodes with certain reservations; what is freed there is not for others.
         self._kept_nodes = set(snapshot.reserved_by_node.keys() - snapshot.free_by_node.keys())
         self._rooms = dict(snapshot.reserved_free)
-        self._in_vain: dict[str, int] = {}
+        self._in_vain: dict[tuple[str, int | None], int] = {}
         self._fruitless: set[Resources] = set()
+        self._satisfied: dict[tuple[str, int | None], Taking] = {}
         self.held: dict[str, str] = {}
         self.largest_node = snapshot.largest_node
         self._user_limits = UserLimits(snapshot) if snapshot.smallest != NOTHING else None
@@ -314,8 +316,14 @@ class QueueTreeModel:
     def _beat(self, node: str, free: FreeCapacity, placed: dict[str, int]) -> bool:
         """Let a node have a heartbeat; return whether it changed anything."""
         name, room = self._on_node.get(node), free.free[node]
+        key = name or "", self._priority_on.get(node)
+        if key in self._satisfied:
+            satisfied = self._satisfied[key]
+            self._end(node, satisfied.queue, satisfied.request.application)
+            self._fruitless.clear()
+            return True  # the heartbeat that ends a reservation grants nothing
         if name is not None:
-            found = self._reserved_request(name)
+            found = self._reserved_request(node)
             if found is not None and fits(found.request.size, room):
                 free.free[node] = minus(room, found.request.size)
                 self._end(node, found.queue, found.request.application)
@@ -326,7 +334,7 @@ class QueueTreeModel:
                 self._granted(found, placed)
                 return True
             if node in self._kept_nodes or node in self.held:
-                self._in_vain[name] = self._in_vain.get(name, MANY) + 1
+                self._in_vain[key] = self._in_vain.get(key, MANY) + 1
                 return False
         if room in self._fruitless:
             return False
@@ -337,30 +345,34 @@ class QueueTreeModel:
         queue, application = found.queue, found.request.application
         if found.reserves:
             self.held[node] = self._on_node[node] = application.application
-            self._count_reserved(queue, application, found.request.size)
+            self._priority_on[node] = found.request.priority
+            self._count_reserved(queue, application, found.request.size, found.request.priority)
             self._fruitless.clear()
             return True
         free.free[node] = minus(room, found.request.size)
         if found.gives_up:
-            mine = (each for each, name in self._on_node.items() if name == application.application)
-            self._end(min(mine, default=""), queue, application)
+            self._end(next(iter(self._nodes_of(found.request)), ""), queue, application)
         self._granted(found, placed)
         return True
 
     def _granted(self, taking: Taking, placed: dict[str, int]) -> None:
-        """Count a grant; an application that requests nothing more then loses its reservations."""
+        """Count a grant; a request of which no container is left will lose its reservations."""
         queue, application = taking.queue, taking.request.application
         name, model = application.application, taking.queue.model
         assert model is not None
         self.grant(queue, taking.request, taking.place, beside=True)
         placed[name] = placed.get(name, 0) + 1
         self._fruitless.clear()
-        if not any(each.application.application == name for each in model.waiting()[model.head :]):
-            for node in [node for node, each in self._on_node.items() if each == name]:
-                self._end(node, queue, application)
+        line = model.waiting()[model.head :]
+        left = {each.priority for each in line if each.application.application == name}
+        if taking.request.priority not in left:
+            self._satisfied[name, taking.request.priority] = taking
+        if not left:
+            self._satisfied[name, None] = taking
 
-    def _reserved_request(self, application: str) -> Taking | None:
-        """Return the request that a reservation is for: of its size, or the largest that it is enough for."""
+    def _reserved_request(self, node: str) -> Taking | None:
+        """Return the request that a reservation is for: by priority, else of its size or the largest."""
+        application, priority = self._on_node[node], self._priority_on.get(node)
         reserved_resources, found = self.reserved.get(application, NOTHING), None
         for queue in self.leaves.values():
             model = queue.model
@@ -370,8 +382,11 @@ class QueueTreeModel:
             line = model.waiting()
             for place in range(model.head, len(line)):
                 request = line[place]
-                mine = request.application.application == application
-                if not mine or not fits(request.size, reserved_resources):
+                if request.application.application != application or priority not in (None, request.priority):
+                    continue
+                if priority is not None:
+                    return Taking(queue, place, request)
+                if not fits(request.size, reserved_resources):
                     continue
                 if request.size == self._reserved_size(request.application, reserved_resources):
                     return Taking(queue, place, request)
@@ -381,22 +396,36 @@ class QueueTreeModel:
 
     def _end(self, node: str, queue: QueueNode, application: ApplicationView) -> None:
         """End one reservation of an application, on a node if that is known."""
-        size = self._reserved_size(application, self.reserved[application.application])
+        priority = self._priority_on.pop(node, None)
+        sizes = [each.size for each in application.requests if each.priority == priority]
+        own_resources = self.reserved[application.application]
+        size = at_most(sizes[0], own_resources) if sizes else self._reserved_size(application, own_resources)
         self._on_node.pop(node, None)
         self.held.pop(node, None)
         self._kept_nodes.discard(node)
-        self._count_reserved(queue, application, minus(NOTHING, size))
+        self._count_reserved(queue, application, minus(NOTHING, size), priority)
 
-    def _count_reserved(self, queue: QueueNode, application: ApplicationView, size: Resources) -> None:
+    def _count_reserved(
+        self, queue: QueueNode, application: ApplicationView, size: Resources, priority: int | None
+    ) -> None:
         """Count a reservation (negative: it has ended) as used."""
         name = application.application
         self.reserved[name] = plus(self.reserved.get(name, NOTHING), size)
-        self._in_vain[name] = 0
+        self._in_vain[name, priority] = 0
         assert queue.model is not None
         queue.model.hold(application.user, size)
         queue.add(size)
         for each in queue.chain:
             each.reserved = plus(each.reserved, size)
+
+    def _nodes_of(self, request: SimulatedRequest) -> list[str]:
+        """Return the nodes that a request may have reserved, by name."""
+        name, priority = request.application.application, request.priority
+        return sorted(
+            node
+            for node, each in self._on_node.items()
+            if each == name and self._priority_on.get(node, priority) == priority
+        )
 
     # --- what a descent reads -------------------------------------------------------------
 
@@ -449,18 +478,26 @@ class QueueTreeModel:
         larger it is the later (``shouldAllocOrReserveNewContainer``).
         """
         name, size = request.application.application, request.size
-        reserved_resources = self.reserved.get(name, NOTHING)
-        held = reserved_resources[0] // size[0] if size[0] else 0
+        if name in self._on_node.values():
+            held = len(self._nodes_of(request))
+        else:  # no node of it is known
+            held = self.reserved.get(name, NOTHING)[0] // size[0] if size[0] else 0
         if held < request.containers:
             return True
         largest = self.largest_node
         factor = max(part / whole for part, whole in zip(size, largest, strict=False) if whole)
-        return int(self._in_vain.get(name, MANY) / held * (1 - factor)) + request.containers > held
+        tries = self._in_vain.get((name, request.priority), self._in_vain.get((name, None), MANY))
+        return int(tries / held * (1 - factor)) + request.containers > held
 
     def gives_up(self, request: SimulatedRequest, wanted_resources: Resources) -> bool:
         """Return whether an application has a reservation for a request that is large enough."""
         own_resources = self.reserved.get(request.application.application, NOTHING)
         if own_resources == NOTHING or not fits(wanted_resources, request.size):
+            return False
+        if any(self._priority_on.get(node) == request.priority for node in self._nodes_of(request)):
+            return True
+        known = [node for node, each in self._on_node.items() if each == request.application.application]
+        if known and all(node in self._priority_on for node in known):
             return False
         return self._reserved_size(request.application, own_resources) == request.size
 

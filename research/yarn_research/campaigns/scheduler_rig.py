@@ -8,15 +8,18 @@ nothing. What the ResourceManager shows is read over its own REST interface at `
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, Self
 
 import msgspec
 
-from tests.hadoop.artifacts import NotToBeHad, jars, javac
+from tests.hadoop.artifacts import NotToBeHad, cache_folder, jars, javac
 from tests.hadoop.configuration import LOGGING, OPENS, SMALL, free_ports
 from yarnctl.units import Resources
 
@@ -49,8 +52,33 @@ SETTINGS = {
 PORTS = ("address", "scheduler.address", "resource-tracker.address", "admin.address", "webapp.address")
 
 
+_STARTING = Lock()
+
+
 class RigFailed(Exception):
     """The program reports a failure, or has ended."""
+
+
+def _classes(version: str, libraries: Path) -> Path:
+    """Return the folder of the program's classes, compiled once for each state of its sources."""
+    sources = sorted(JAVA.glob("*.java"))
+    state = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    kept = cache_folder() / f"scheduler-rig-{version}-{state}"
+    if kept.is_dir():
+        return kept
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=kept.parent))
+    # Short work: no second compiler, and no annotation processors of the jars
+    words = [javac(), "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "--release", "17"]
+    words += ["-nowarn", "-d", str(made), "-cp", f"{libraries}/*"]
+    done = subprocess.run([*words, *map(str, sources)], capture_output=True, text=True)
+    if done.returncode:
+        raise NotToBeHad(f"the program of scheduler_java does not compile: {done.stderr[-2000:]}")
+    try:
+        made.rename(kept)
+    except OSError:  # another process was first
+        shutil.rmtree(made)
+    return kept
 
 
 class SchedulerRig:
@@ -64,15 +92,17 @@ class SchedulerRig:
 
     def __enter__(self) -> Self:
         folder, libraries = Path(self._folder.name), jars(self.version)
-        # Short work: no second compiler, and no annotation processors of the jars
-        words = [javac(), "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "--release", "17"]
-        words += ["-nowarn", "-d", str(folder), "-cp", f"{libraries}/*"]
-        done = subprocess.run([*words, *map(str, JAVA.glob("*.java"))], capture_output=True, text=True)
-        if done.returncode:
-            raise NotToBeHad(f"the program of scheduler_java does not compile: {done.stderr[-2000:]}")
+        classes = _classes(self.version, libraries)
         (folder / "log4j.properties").write_text(LOGGING.replace("INFO", "ERROR", 1), encoding="utf-8")
         (folder / "capacity-scheduler.xml").write_text("<configuration/>", encoding="utf-8")
-        java = ["java", "-Xmx768m", *SMALL.split(), *OPENS.split(), "-cp", f"{folder}:{libraries}/*"]
+        java = [
+            "java",
+            "-Xmx768m",
+            *SMALL.split(),
+            *OPENS.split(),
+            "-cp",
+            f"{folder}:{classes}:{libraries}/*",
+        ]
         with (folder / "errors").open("wb") as errors:
             self._process = subprocess.Popen(
                 [*java, "scheduling.SchedulerRig"],
@@ -109,13 +139,14 @@ class SchedulerRig:
 
     def start(self, configuration: Mapping[str, str]) -> None:
         """Begin a new ResourceManager with these properties beside ``SETTINGS``; the old one ends."""
-        ports = free_ports(len(PORTS))
-        addresses = {
-            f"yarn.resourcemanager.{name}": f"127.0.0.1:{port}"
-            for name, port in zip(PORTS, ports, strict=True)
-        }
-        self.url = f"http://127.0.0.1:{ports[-1]}"
-        self.call("start", configuration={**SETTINGS, **addresses, **configuration})
+        with _STARTING:  # another rig of this process must not take the same ports
+            ports = free_ports(len(PORTS))
+            addresses = {
+                f"yarn.resourcemanager.{name}": f"127.0.0.1:{port}"
+                for name, port in zip(PORTS, ports, strict=True)
+            }
+            self.url = f"http://127.0.0.1:{ports[-1]}"
+            self.call("start", configuration={**SETTINGS, **addresses, **configuration})
 
     def register(self, host: str, size: Resources) -> str:
         """Register a node; return its id."""

@@ -217,7 +217,7 @@ class RealTree:
         self._count(self.rig.beat([first_node]), granted)
         quiet, reserved = 0, self.rig.reserved()
         for _ in range(ROUNDS_MAX):
-            rows = self.rig.beat(self.nodes)
+            rows = self._beat()
             before, reserved = reserved, self.rig.reserved()
             self._count(rows, granted)
             if reserved != before:
@@ -249,13 +249,22 @@ class RealTree:
         Where it does not know on which nodes the reservations are, it reads the nodes' activities first.
         """
         found = self._observed()
-        if self._reader.suspects:
+        for _ in range(2):  # a second time if a reservation is not where it was
+            suspects = set(self._reader.suspects)
+            if not suspects:
+                break
             for _ in range(READS):
                 self._reader.renew(())
-                self._count(self.rig.beat(self.nodes), Counter())
-                self._now_ms += HEARTBEAT_MS
+                self._count(self._beat(), Counter())
             found = self._observed()
+            if suspects.issuperset(self._reader.suspects):
+                break
         return found
+
+    def _beat(self) -> list[dict[str, Any]]:
+        """Send one heartbeat of each node, as they come in one interval; return the grants."""
+        self._now_ms += HEARTBEAT_MS
+        return self.rig.beat(self.nodes)
 
     def _observed(self) -> Snapshot:
         self._observer.refresh()

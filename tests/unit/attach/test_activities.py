@@ -88,12 +88,22 @@ def test_a_first_request_long_ago_proves_nothing():
     assert beats.reader.records() == {}
 
 
+def test_a_record_is_as_old_as_the_request_that_armed_it():
+    """The heartbeat that it describes came right after: a reservation may have moved since."""
+    beats = Heartbeats(SKIPPED)
+    beats.tick("a:1", span_ms=ARMED_MS)
+    beats.reader.renew(["a:1"])
+    assert list(beats.reader.records()) == ["a:1"]
+    beats.now_ms += 1
+    assert beats.reader.records() == {}, f"{KEPT_MS} ms after the first request"
+
+
 def test_a_record_is_kept_for_a_while_and_read_again_while_it_is_needed():
     beats = Heartbeats(SKIPPED)
     beats.tick("a:1")
     beats.tick("a:1")
     reads = [bool(beats.tick("a:1")) for _ in range(12)]
-    assert sum(reads) == 3, f"once in {AGAIN_MS} ms: {reads}"
+    assert sum(reads) == 6, f"twice in {AGAIN_MS} ms, as the first answer is old: {reads}"
     assert beats.reader.records()
     beats.now_ms += KEPT_MS
     assert beats.reader.records() == {}
@@ -138,7 +148,8 @@ def reserving(cluster: FakeCluster, node: str) -> App:
         cluster.research(20 + number, [f"r{number}:1", f"r{number}:1"])
     big = cluster.add(App(9, "research", asks=[(10, times(SLOT, 2), 1)], reserved_mib=2048, state="ACCEPTED"))
     reserved = element("root", "RE_RESERVED", "", element(
-        "root.research", "RE_RESERVED", "", element(big.id, "RE_RESERVED")))  # fmt: skip
+        "root.research", "RE_RESERVED", "", element(
+            big.id, "RE_RESERVED", "", element("request_10_-1", "RE_RESERVED"))))  # fmt: skip
 
     def answered(query: dict[str, str]) -> dict:
         told = answer("RESERVED", reserved) if query["nodeId"] == node else FULL
@@ -165,6 +176,7 @@ def test_a_record_names_the_one_node_that_a_reservation_protects(cluster: FakeCl
     assert shot().reserved_by_node == every  # the first answers may be old
     found = shot()
     assert found.reserved_by_node == {"r1:1": big.id}
+    assert found.reserved_priority == {"r1:1": 10}
     assert set(found.free_by_node) >= {"r0:1", "r2:1"}
     assert "r1:1" not in found.free_by_node
 

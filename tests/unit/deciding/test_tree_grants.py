@@ -121,6 +121,20 @@ def test_an_applications_own_reservation_is_not_held_against_it():
     assert (model.root.used, model.reserved) == (slots(23), {"mkt": slots(0)})
 
 
+@pytest.mark.parametrize(("priority", "granted"), [(0, {"mkt": 1}), (1, {})])
+def test_a_reservation_is_given_up_for_its_own_request_only(priority, granted):
+    """One slot of headroom is left; the first request wants two, and gets those reserved if they are its."""
+    asks = waits("mkt", "mkt", (2, 1), (2, 1))
+    seen = msgspec.structs.replace(
+        tree({"res": 21, "mkt": 2}, asks, free={"n2": 2}, reserved={"mkt": 2}),
+        reserved_by_node={"n1": "mkt"},
+        reserved_free={"n1": slots(1)},
+        reserved_priority={"n1": priority},
+    )
+    model = QueueTreeModel(seen, model_queues(seen, ()))
+    assert model.place(FreeCapacity(seen.free_by_node)) == granted
+
+
 @pytest.mark.parametrize(("limit", "held", "until"), USER_LIMITS)
 def test_a_user_is_given_one_container_beyond_the_limit_and_then_passed_over(limit, held, until):
     mine = waits("res", "mine", (1, 20), user="u1", used=slots(held))

@@ -82,11 +82,11 @@ def test_the_lowest_words_on_the_way_to_an_application_count(application, queue,
 
 def test_a_full_node_says_nothing_of_queues():
     assert read(FULL).words(OLD, "root.eng.prod")[0] == "root"
-    assert read(FULL).reserved_for() == ""
+    assert read(FULL).reserved_for() is None
 
 
-def test_a_reserved_node_names_the_application():
-    assert (read(RESERVED).reserved_for(), read(SKIPPED).reserved_for()) == (BIG, "")
+def test_a_reserved_node_names_the_application_and_its_request():
+    assert (read(RESERVED).reserved_for(), read(SKIPPED).reserved_for()) == ((BIG, 10), None)
 
 
 def test_older_and_shorter_forms():
@@ -97,7 +97,7 @@ def test_older_and_shorter_forms():
             "name": "root", "allocationState": "RE_RESERVED", "children": {
                 "name": BIG, "allocationState": "RE_RESERVED"}}},
     }  # fmt: skip
-    assert read({"activities": mapped}).reserved_for() == BIG
+    assert read({"activities": mapped}).reserved_for() == (BIG, None)
     assert read(mapped) == read({"activities": mapped})
     waiting = read({"activities": {"nodeId": "a:1", "diagnostic": "waiting for next allocation"}})
     assert (waiting.at_ms, waiting.allocations) == (0, ())

@@ -6,8 +6,9 @@ orders were sent: at most ``READS_MAX`` nodes, each at most once a heartbeat. A 
 that takes too long, stops reading for ``PAUSE_MS`` and is no fault of the cluster.
 
 A request has the node's *next* heartbeat recorded and returns the last record, which may be hours old. So a
-record counts only if its instant differs from that of an answer at most ``ARMED_MS`` ago. It is used for
-``KEPT_MS``, and read again after ``AGAIN_MS`` while it is needed.
+record counts only if its instant differs from that of an answer at most ``ARMED_MS`` ago. It is as old as
+that answer: a reservation may have moved to another node since. It is used for ``KEPT_MS``, and read again
+after ``AGAIN_MS`` while it is needed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from yarnctl.attach.connection.calls import Problem, attempt
-from yarnctl.hadoop.wire.node_activities import NodeActivities, YarnWords
+from yarnctl.hadoop.wire.node_activities import NodeActivities, ReservationHolder, YarnWords
 
 READS_MAX = 4
 NODES_MAX = 64  # Nodes of one reservation that are read in turn
@@ -29,7 +30,7 @@ HEARTBEAT_KEY = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
 
 
 class _ReadNode(NamedTuple):
-    """The last answer about a node, and its newest record with the time of its reading."""
+    """The last answer about a node, and its newest record with the time of the request that armed it."""
 
     read_at_ms: int
     answered: NodeActivities
@@ -102,7 +103,7 @@ class ActivityReader:
         if known is None or not 0 <= now_ms - known.read_at_ms <= ARMED_MS:
             self._known[node] = _ReadNode(now_ms, activities)
         elif activities.at_ms and activities.allocations and activities.at_ms != known.answered.at_ms:
-            self._known[node] = _ReadNode(now_ms, activities, activities, now_ms)
+            self._known[node] = _ReadNode(now_ms, activities, activities, known.read_at_ms)
         else:
             self._known[node] = known._replace(read_at_ms=now_ms)
 
@@ -126,10 +127,10 @@ class ActivityReader:
         found = [record.priority_of(application) for record in self.records().values()]
         return next((priority for priority in found if priority is not None), None)
 
-    def reserved(self) -> Mapping[str, str]:
-        """Return node -> application that it is reserved for, of the nodes with such a record."""
+    def reserved(self) -> Mapping[str, ReservationHolder]:
+        """Return node -> what it is reserved for, of the nodes with such a record."""
         found = {node: record.reserved_for() for node, record in self.records().items()}
-        return {node: application for node, application in found.items() if application}
+        return {node: holder for node, holder in found.items() if holder is not None}
 
     def words(self, application: str, queue: str, nodes: Iterable[str] = ()) -> YarnWords | None:
         """Return YARN's words about an application, from the first of ``nodes`` that has some, or any."""

@@ -261,7 +261,7 @@ class ClusterObserver:
         names = self._connection.resource_names
         total, largest, free = views.cluster_room(nodes, names)
         holders = self._holders(label)
-        reserved, sure = self._reserved(free, nodes, asks, holders)
+        reserved, sure, priorities = self._reserved(free, nodes, asks, holders)
         parents = views.parent_views(root_queue, total, nodes, self._even(asks), label, names)
         return Snapshot(
             total=total,
@@ -271,6 +271,7 @@ class ClusterObserver:
             free_by_node={node: room for node, room in free.items() if node not in sure},
             reserved_by_node=reserved,
             reserved_free={node: free[node] for node in sorted(sure) if node in free} if parents else {},
+            reserved_priority=priorities,
             parents=parents,
             reserved={row.application: size for row, size in holders},
         )
@@ -474,17 +475,22 @@ class ClusterObserver:
         nodes: Sequence[yarn.NodeRow],
         asks: Mapping[str, tuple[ContainerRequest, ...]],
         holders: Sequence[tuple[yarn.AppInfo, Resources]],
-    ) -> tuple[dict[str, str], frozenset[str]]:
-        """Return node -> application with a reservation there, and the nodes that are certainly reserved."""
+    ) -> tuple[dict[str, str], frozenset[str], dict[str, int]]:
+        """Return where reservations are.
+
+        Node -> application, the nodes that are certainly reserved, and node -> priority of the request if it
+        is known.
+        """
         named: dict[str, str] = {}
+        priorities: dict[str, int] = {}
         sure: set[str] = set()
         suspects: list[str] = []
         rows = {node.node: node for node in nodes} if holders else {}
         recorded = self._activities.reserved() if holders else {}
         least_mib = least_in(self._connection.configuration or {}, 1)[0]
         for row, sum_ in holders:
-            sizes = [ask.size for ask in asks.get(row.application, ())] or [sum_]
-            size = max(sizes)
+            sizes = {ask.priority: ask.size for ask in asks.get(row.application, ())} or {-1: sum_}
+            size = max(sizes.values())
             candidates = [
                 node
                 for node, room in free.items()
@@ -495,18 +501,27 @@ class ClusterObserver:
             ]
             count = max(1, sum_.memory_mib // max(1, size.memory_mib))
             certain = len(candidates) <= count
-            if not certain:
-                suspects += candidates
-                own = [node for node, name in recorded.items() if name == row.application and node in rows]
-                if len(own) >= count:
-                    candidates, certain = own, True
+            own = {
+                node: each.priority
+                for node, each in recorded.items()
+                if each.application == row.application and node in rows
+            }
+            is_guessed = not certain
+            if not certain and own:  # are these all its reservations?
+                known = [sizes.get(each, NOTHING) for each in own.values() if each is not None]
+                is_all = sum(each[0] for each in known) >= sum_.memory_mib
+                if is_all or (len(known) < len(own) and len(own) >= count):
+                    candidates, certain = list(own), True
+            if is_guessed or len(sizes) > 1:
+                suspects += candidates  # what is known is read again: a reservation moves
             if certain or not self._connection.queues.is_preempting(row.queue):
                 for node in candidates:
                     named.setdefault(node, row.application)
+                priorities |= {node: priority for node, priority in own.items() if priority is not None}
             if certain:  # what has enough room for it is not left out: YARN fills it there
                 sure.update(node for node in candidates if not fits(size, free.get(node, NOTHING)))
         self._activities.suspects = tuple(dict.fromkeys((*self._activities.suspects, *suspects)))
-        return named, frozenset(sure)
+        return named, frozenset(sure), {node: priorities[node] for node in sorted(priorities.keys() & named)}
 
 
 def _waits(queue: yarn.QueueInfo) -> bool:

@@ -6,6 +6,7 @@ node. 3.3.0 changed the names of several fields; an older answer has no ``timest
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from yarnctl.deciding.queue_names import spells
 from yarnctl.hadoop.wire.decoders import OneDecoder
 
 APPLICATION = "application_"
+REQUEST = re.compile(r"request_([0-9]{1,9})_")
 WORDS_MAX = 300  # The characters of YARN's words that are shown
 
 
@@ -47,6 +49,13 @@ class NodeAllocation(msgspec.Struct, frozen=True):
     root: ActivityElement = ActivityElement()
 
 
+class ReservationHolder(NamedTuple):
+    """The application that holds a node, and its request's priority (None: the record does not name it)."""
+
+    application: str
+    priority: int | None
+
+
 class NodeActivities(msgspec.Struct, frozen=True):
     """One answer. ``at_ms``: the instant of the record by the ResourceManager's clock, 0: none yet."""
 
@@ -54,13 +63,15 @@ class NodeActivities(msgspec.Struct, frozen=True):
     at_ms: int = field(name="timestamp", default=0)
     allocations: tuple[NodeAllocation, ...] = ()
 
-    def reserved_for(self) -> str:
-        """Return the application for which the node is reserved, "" if it is for none."""
+    def reserved_for(self) -> ReservationHolder | None:
+        """Return what the node is reserved for; None: for nothing."""
         for allocation in self.allocations:
             if allocation.state in ("RESERVED", "RE_RESERVED"):
-                names = [each.name for each in allocation.root.walk() if each.name.startswith(APPLICATION)]
-                return names[-1] if names else ""
-        return ""
+                rows = [each for each in allocation.root.walk() if each.name.startswith(APPLICATION)]
+                found = [REQUEST.match(each.name) for each in rows[-1].children] if rows else []
+                priority = int(found[-1][1]) if found and found[-1] else None
+                return ReservationHolder(rows[-1].name, priority) if rows else None
+        return None
 
     def priority_of(self, application: str) -> int | None:
         """Return the scheduler's priority of an application, None if the heartbeat did not look at it."""
