@@ -117,6 +117,7 @@ NUMBERS = {
     "open_hours._WEEK_MS": 604_800_000,
     "carried_out.RETURNING_PRIORITY": 3,
     "planning.REVISIONS_MAX": 4,
+    "prioritising.HOLD_MS": 60_000,
     "queue_node.EQUAL": 1_000_000,
     "tree_model.MANY": 1_000_000,
 }
