@@ -92,7 +92,7 @@ class KnownMaps:
         idle = islice(job.idle, max(0, len(strange) - len(new)))
         to_read = [*(task for task in running if task in job.twice), *new, *idle]
         to_read += [task for task in running if task in job.again]
-        known = {
+        known: dict[str, tuple[TaskAttempt, ...]] = {
             task: (msgspec.structs.replace(attempt, progress_percent=running[task].progress_percent),)
             for task, attempt in job.kept.items()
         }
