@@ -68,9 +68,11 @@ class NodeActivities(msgspec.Struct, frozen=True):
         for allocation in self.allocations:
             if allocation.state in ("RESERVED", "RE_RESERVED"):
                 rows = [each for each in allocation.root.walk() if each.name.startswith(APPLICATION)]
-                found = [REQUEST.match(each.name) for each in rows[-1].children] if rows else []
-                priority = int(found[-1][1]) if found and found[-1] else None
-                return ReservationHolder(rows[-1].name, priority) if rows else None
+                if not rows:
+                    return None
+                requests = rows[-1].children
+                found = REQUEST.match(requests[-1].name) if requests else None
+                return ReservationHolder(rows[-1].name, int(found[1]) if found else None)
         return None
 
     def priority_of(self, application: str) -> int | None:
