@@ -6,7 +6,6 @@ Law: options are read from the command, so an option that is added later is test
 from __future__ import annotations
 
 import json
-import os
 import random
 import tomllib
 from pathlib import Path
@@ -390,7 +389,7 @@ def test_written_file_is_whole_and_replaces_only_by_force(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         config_command.written_file(file, "a = 4\n", force=True)
     assert (file.read_text(), [one.name for one in file.parent.iterdir()]) == ("a = 3\n", ["y.toml"])

@@ -14,7 +14,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view.natural_ends import BETWEEN_MS, HEARTBEATS_MS, NaturalEnds
 from yarnctl.daemon.view.reporting import BUCKET_MS, Reporting, reported
 from yarnctl.deciding.inputs import Observed
-from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.model import TaskKind, TaskView
 from yarnctl.deciding.records import Decision, Record, Refusal, Transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.snapshot_rows import ApplicationRow, SnapshotChange
@@ -72,7 +72,7 @@ def test_report_leaves_out_what_is_older(steps: list[Record]) -> None:
     assert reporting.report(30 * BUCKET_MS).gains == []
 
 
-def task(kind: str, at_ms: int, remaining_ms: int) -> TaskView:
+def task(kind: TaskKind, at_ms: int, remaining_ms: int) -> TaskView:
     return TaskView(
         f"attempt_1_0001_m_{at_ms}",
         "container_1",
@@ -84,7 +84,7 @@ def task(kind: str, at_ms: int, remaining_ms: int) -> TaskView:
         at_ms,
         0,
         True,
-        False,  # type: ignore[arg-type]
+        False,
     )
 
 

@@ -143,6 +143,7 @@ class TrappedPort:
         self.identify, self.observe_soon = port.identify, port.observe_soon
         self.adopt, self.expect, self.left_alone = port.adopt, port.expect, port.left_alone
         self.announce, self.has_news = port.announce, port.has_news
+        self.use_budgets = port.use_budgets
 
     def observe(self, request: ObservationRequest) -> Observation:
         self._trap.check()

@@ -52,8 +52,13 @@ def parquet_bytes(keys: Sequence[str], kind: type[msgspec.Struct], rows: Sequenc
     from yarnctl.traces.parquet import arrow
 
     pa, pq = arrow()
-    types = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), float | None: pa.float64()}
     hints = get_type_hints(kind)
+    types: dict[Any, Any] = {
+        bool: pa.bool_(),
+        int: pa.int64(),
+        float: pa.float64(),
+        float | None: pa.float64(),
+    }
     schema = pa.schema([(name, types.get(hints.get(name), pa.string())) for name in flat(keys, (), kind)])
     file = io.BytesIO()
     pq.write_table(pa.table(flat(keys, rows, kind), schema=schema), file, compression="zstd")

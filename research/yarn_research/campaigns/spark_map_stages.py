@@ -273,7 +273,6 @@ def until_chosen(stage: Stage, port: AttachedPort, drain: Drained, job: SparkJob
             for view in views
             if view.checkpointable
             and (name := executor_in(job.application, view.attempt)) in found
-            and name is not None
             and found[name].room_in_ms >= 0
             and hosts[host_of[name]] == drain.neighbours
         ]

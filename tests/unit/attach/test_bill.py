@@ -129,7 +129,8 @@ def many(world: World, *, jobs: int, hit: int, folder: Path) -> Many:
     for _ in range(2):
         world.rows(*words, "--resume", str(folder / "bill.jsonl"))
         counts.append(world.about_jobs())
-    return Many(*counts, seconds)
+    listed, forgotten, resumed = counts
+    return Many(listed, forgotten, resumed, seconds)
 
 
 class World:

@@ -301,7 +301,7 @@ def test_tasks_that_ran_again_correct_the_expectation(again, over, later_ms, map
     later = drained(look, again, over=over)
     tasks.ratios(later, NOW_MS)
     found = tasks.ratios(later, NOW_MS + later_ms)
-    assert found == (pytest.approx(maps), 1)
+    assert tuple(found) == (pytest.approx(maps), 1)
     corrected = costs(mapping(), TERMS, NOW_MS, ratios=found)["1"]
     assert corrected.lost_ms == pytest.approx(min(6, 2 * maps) * 4000, abs=1)
     assert corrected.bound_ms >= corrected.lost_ms
@@ -740,7 +740,7 @@ def test_an_end_that_no_driver_explains_counts_as_lost_after_a_while(fake):
 
 # --- by the plugin --------------------------------------------------------------------------------------
 
-FOLDER = f"/yarnctl/requests/{SPARK}/driver-1700000000123"
+ORDERS_OF_DRIVER = f"/yarnctl/requests/{SPARK}/driver-1700000000123"
 
 
 @pytest.fixture
@@ -751,7 +751,7 @@ def plugged(fake):
 
 
 def orders(fake: FakeCluster) -> dict[str, bytes]:
-    found = {name: data for name, data in fake.hdfs.files.items() if name.startswith(FOLDER)}
+    found = {name: data for name, data in fake.hdfs.files.items() if name.startswith(ORDERS_OF_DRIVER)}
     return {name.rpartition("/")[2]: data for name, data in sorted(found.items())}
 
 
@@ -768,7 +768,7 @@ def test_one_order_in_hdfs_names_all_executors_of_a_decision(plugged):
     assert [port.perform(each) for each in both()] == [Accepted(), Accepted()]
     assert orders(plugged.fake) == {"000000001-leave-d-d1.order": b"leave 1 2\n"}
     assert plugged.fake.changes == [], "nobody is signalled"
-    assert plugged.fake.hdfs.owners[f"{FOLDER}/000000001-leave-d-d1.order"] == ("yarnctl", "644")
+    assert plugged.fake.hdfs.owners[f"{ORDERS_OF_DRIVER}/000000001-leave-d-d1.order"] == ("yarnctl", "644")
 
 
 def test_an_application_is_told_once_which_decisions_are_undone(plugged):

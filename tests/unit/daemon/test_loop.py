@@ -59,7 +59,7 @@ from yarnctl.deciding.records import (
     StoodAside,
     Transition,
 )
-from yarnctl.deciding.settings import DEFAULT
+from yarnctl.deciding.settings import DEFAULT, LossRule
 from yarnctl.errors import BadInput, Different, Unreachable
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.wire.node_activities import NodeActivities
@@ -143,6 +143,9 @@ class Attached(TinyCluster):
 
     def has_news(self) -> bool | None:
         return None
+
+    def use_budgets(self, budgets: tuple[LossRule, ...], left_alone_users: tuple[str, ...]) -> None:
+        raise AssertionError("no file of settings is read again")
 
     def observe_soon(self) -> Snapshot | None:
         raise AssertionError("nobody looks while the loop does")

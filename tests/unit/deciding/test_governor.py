@@ -196,6 +196,8 @@ def lacking(since_ms: int) -> SelfHelp:
 
 DRAIN: tuple[LeverKind, int] = ("drain", 4000)
 SUSPEND: tuple[LeverKind, int] = ("suspend", 4000)
+KILL: tuple[LeverKind, int] = ("kill", 4000)
+SOON: tuple[LeverKind, int] = ("kill", 1000)
 
 
 @pytest.mark.parametrize(
@@ -210,8 +212,8 @@ SUSPEND: tuple[LeverKind, int] = ("suspend", 4000)
         (1, 0, choice(("rescale", 4000)), 1),
         (1, 0, choice(("drain", 900)), 0),  # it comes sooner than the next of its own ends
         (4, 0, choice(*[SUSPEND] * 4), 0),  # it is withdrawn if it is not needed
-        (4, 0, choice(*[("kill", 4000)] * 4), 0),
-        (6, 0, choice(*[("kill", 1000)] * 4, *[DRAIN] * 2), 2),
+        (4, 0, choice(*[KILL] * 4), 0),
+        (6, 0, choice(*[SOON] * 4, *[DRAIN] * 2), 2),
     ],
 )
 def test_a_lever_that_comes_later_than_the_requester_helps_itself_is_not_pulled(

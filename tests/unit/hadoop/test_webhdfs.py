@@ -334,7 +334,7 @@ def test_a_lock_that_lapses_while_it_is_acquired_has_no_rival(little):
         clock.now += 6
         create(*given, **named)
 
-    ann._store.create = slowly
+    ann._store.create = slowly  # type: ignore[method-assign]
     assert not ann.acquire()
     assert not ann.has_rival
     assert not bob.acquire()

@@ -33,7 +33,7 @@ class HeldTimes:
         self._consents: dict[str, JobConsent] = {}
         self._observed_at_ms = self._sampled_at_ms = -1
 
-    def use(self, budgets: Iterable[LossRule], left_alone_users: Collection[str]) -> None:
+    def use(self, budgets: Iterable[LossRule], left_alone_users: tuple[str, ...]) -> None:
         """Use other budgets from now on. Held time starts at 0 if payers or windows differ."""
         self._left_alone_users = left_alone_users
         windows = HeldWindows(self._windows.window_ms, budgets)

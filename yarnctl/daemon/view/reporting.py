@@ -180,7 +180,7 @@ class Reporting:
         tables = (self._gains, self._losses, self._not_taken)
         for table in tables:
             while table and (first := next(iter(table)))[0] < oldest:
-                del table[first]  # type: ignore[arg-type]
+                del table[first]
 
     def report(self, since_ms: int) -> ReportOut:
         """Return the sums from the ten minutes of ``since_ms`` on. Any thread may call it."""

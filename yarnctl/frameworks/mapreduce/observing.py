@@ -107,7 +107,7 @@ class TaskObserver:
         reduces = master.reduces()
         maps = master.maps() if self._settings.levers else ()
         if isinstance(reduces, Absent) or isinstance(maps, Absent):
-            return reduces if isinstance(reduces, Absent) else maps
+            return reduces if isinstance(reduces, Absent) else maps  # type: ignore[return-value]
         tasks_max = self._settings.tasks_max
         running = [row.task for row in reduces if row.state == "RUNNING"][:tasks_max]
         running_maps = sorted(

@@ -197,6 +197,7 @@ def _others(
     begin = (number, record.at_ms * 1000, decision, trigger.application, trigger.queue)
     others: Iterable[RefusedJob | RefusedTask] = (*record.refused_jobs, *record.refused_tasks)
     for one in others:
+        what: tuple[str, str, str | None, str | None]
         if isinstance(one, RefusedTask):
             what = ("task", one.application, one.attempt, one.node or None)
         else:
