@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from unittest import mock
 
 import msgspec
 
@@ -38,6 +39,7 @@ from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.records import Decision, Record, Stance, decode
 from yarnctl.deciding.settings import LeverSettings
+from yarnctl.hadoop.lock import LockFile
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.traces.job import ONE_SLOT, Job
 from yarnctl.units import times
@@ -292,10 +294,10 @@ def main() -> None:
     """
     from yarnctl.daemon import running
 
-    running.LockFile = functools.partial(running.LockFile, ttl_ms=PATIENT_MS)  # type: ignore[assignment,misc]
     speed, plan = float(sys.argv[1]), plan_for(*sys.argv[2:])
     settings, attachment = scaled(plan.settings, speed), scaled(plan.attachment, speed)
-    running.run(msgspec.structs.replace(plan, settings=settings, attachment=attachment))
+    with mock.patch.object(running, "LockFile", functools.partial(LockFile, ttl_ms=PATIENT_MS)):
+        running.run(msgspec.structs.replace(plan, settings=settings, attachment=attachment))
 
 
 Settings = TypeVar("Settings", bound=msgspec.Struct)
