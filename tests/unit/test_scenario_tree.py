@@ -192,6 +192,9 @@ def test_maps_and_reduces_of_a_job_may_request_different_labels(scenario, tmp_pa
     used: set[tuple[int, str]] = set()
     requested: set[tuple[str, int]] = set()
 
+    scheduler = run.cluster.rm.scheduler
+    assert isinstance(scheduler, TreeScheduler)
+
     def look() -> None:
         if run.cluster.kernel.now_ms % 1000:
             return
@@ -210,8 +213,6 @@ def test_maps_and_reduces_of_a_job_may_request_different_labels(scenario, tmp_pa
             requested.update((label, each.priority) for view in part.applications for each in view.requests)
         assert not set(seen.free_by_node) & {name for part in seen.labelled.values() for name in part.nodes}
 
-    scheduler = run.cluster.rm.scheduler
-    assert isinstance(scheduler, TreeScheduler)
     result = run.go(look)
     check_end(watch)
     assert len(result.jobs) == len(prepared.jobs)

@@ -53,12 +53,8 @@ def parquet_bytes(keys: Sequence[str], kind: type[msgspec.Struct], rows: Sequenc
 
     pa, pq = arrow()
     hints = get_type_hints(kind)
-    types: dict[Any, Any] = {
-        bool: pa.bool_(),
-        int: pa.int64(),
-        float: pa.float64(),
-        float | None: pa.float64(),
-    }
+    types: dict[Any, Any] = {bool: pa.bool_(), int: pa.int64()}
+    types |= dict.fromkeys((float, float | None), pa.float64())
     schema = pa.schema([(name, types.get(hints.get(name), pa.string())) for name in flat(keys, (), kind)])
     file = io.BytesIO()
     pq.write_table(pa.table(flat(keys, rows, kind), schema=schema), file, compression="zstd")
