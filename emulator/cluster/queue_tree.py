@@ -227,8 +227,8 @@ class TreeScheduler(CapacityScheduler):
                 self._end_demand(self.trees[label or ""][app.queue.name])
 
     @staticmethod
-    def _begin_demand(leaf: TreeQueue) -> None:
-        for node in leaf.chain[:-1]:
+    def _begin_demand(leaf_queue: TreeQueue) -> None:
+        for node in leaf_queue.chain[:-1]:
             above = node.above
             assert above is not None
             if node in above.demanding:
@@ -236,8 +236,8 @@ class TreeScheduler(CapacityScheduler):
             above.demanding.append(node)
 
     @staticmethod
-    def _end_demand(leaf: TreeQueue) -> None:
-        for node in leaf.chain[:-1]:
+    def _end_demand(leaf_queue: TreeQueue) -> None:
+        for node in leaf_queue.chain[:-1]:
             above = node.above
             assert above is not None
             above.demanding.remove(node)

@@ -23,9 +23,9 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.records import Header, Record, State
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.exporting.export import export
-from yarnctl.journal.exporting.folder import LocalFolder, packed
+from yarnctl.journal.exporting.export_folder import LocalFolder, packed
+from yarnctl.journal.exporting.export_rows import COLUMNS, KINDS
 from yarnctl.journal.exporting.pruning import prune
-from yarnctl.journal.exporting.rows import COLUMNS, KINDS
 from yarnctl.journal.file import read
 from yarnctl.journal.pruned import left_of
 from yarnctl.journal.rebuild import rebuild

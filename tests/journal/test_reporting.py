@@ -88,7 +88,7 @@ def task(kind: TaskKind, at_ms: int, remaining_ms: int) -> TaskView:
     )
 
 
-def look(kinds: list[str]) -> Observed:
+def look(kinds: list[TaskKind]) -> Observed:
     rows = (ApplicationRow("application_1_0001", "research", "ann", 0, 0, 11, SIZE, SIZE),)
     return Observed(
         at_ms=50_000,

@@ -49,7 +49,7 @@ class LossOut(msgspec.Struct, frozen=True, kw_only=True):
     unknown: Count
 
 
-class NotTaken(msgspec.Struct, frozen=True, kw_only=True):
+class NotTakenOut(msgspec.Struct, frozen=True, kw_only=True):
     """Why containers were not taken for a queue: ``code`` of a request, job or task, and how often."""
 
     queue: str
@@ -67,4 +67,4 @@ class ReportOut(msgspec.Struct, frozen=True, kw_only=True):
     waited_less: WaitedLess
     gains: list[GainOut]
     losses: list[LossOut]
-    not_taken: list[NotTaken]
+    not_taken: list[NotTakenOut]

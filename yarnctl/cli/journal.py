@@ -20,7 +20,7 @@ from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from yarnctl.hadoop.webhdfs import WebHdfs
-    from yarnctl.journal.exporting.folder import Folder
+    from yarnctl.journal.exporting.export_folder import ExportFolder
 
 _CLUSTER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SCHEMES = {"hdfs": "", "webhdfs": "http", "swebhdfs": "https"}
@@ -124,10 +124,10 @@ def _named(cluster: str) -> str:
     return cluster
 
 
-def _folder(option: str, place: str, options: ClusterOptions) -> Folder:
+def _folder(option: str, place: str, options: ClusterOptions) -> ExportFolder:
     """Return the folder that ``place`` names; raises BadInput."""
     from yarnctl.extras import require_extra
-    from yarnctl.journal.exporting.folder import LocalFolder
+    from yarnctl.journal.exporting.export_folder import LocalFolder
 
     require_extra("export")
     if "://" not in place:

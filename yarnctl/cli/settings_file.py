@@ -28,7 +28,6 @@ from typing import Any, Literal, NamedTuple
 
 import click
 
-from yarnctl.command_line import load
 from yarnctl.errors import BadInput, nearest
 
 PLACE = Path("/etc/yarnctl/yarnctl.toml")
@@ -74,9 +73,11 @@ def shown(value: object) -> str:
     return "-" if value in (None, "") else _CREDENTIALS.sub("://***@", str(value))
 
 
-def of_run() -> dict[str, click.Option]:
-    """Return the options of ``yarnctl run`` that a file may set, by key."""
-    return settings_of(load("yarnctl.cli.run:command"))
+def of_run(context: click.Context) -> dict[str, click.Option]:
+    """Return the options of ``yarnctl run`` that a file may set, by key; ``context``: any command's."""
+    root = context.find_root()
+    found = root.command.get_command(root, "run") if isinstance(root.command, click.Group) else None
+    return settings_of(found or root.command)
 
 
 def shared_with_run(option: Callable[..., Any]) -> Callable[..., Any]:
@@ -252,25 +253,25 @@ def use_file(context: click.Context, option: click.Parameter, value: Path | None
     if context.resilient_parsing:
         return value
     file = found_file(value, os.environ)
-    values, origins = settings_for(context.command, file, os.environ)
+    values, origins = settings_for(context, file, os.environ)
     context.default_map = {**(context.default_map or {}), **values}
     context.meta[_ORIGINS] = origins
     return file
 
 
 def settings_for(
-    command: click.Command, file: Path | None, environment: Mapping[str, str]
+    context: click.Context, file: Path | None, environment: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, Given]]:
     """Return the values that file and environment set, and their origins, by the name of the argument."""
     from yarnctl.config import read_document
 
     document = {} if file is None else read_document(file)
-    known = of_run() if document else {}
+    known = of_run(context) if document else {}
     for fault in file_faults(file or PLACE, document, known):
         raise fault
     values: dict[str, Any] = {}
     origins: dict[str, Given] = {}
-    for key, option in settings_of(command).items():
+    for key, option in settings_of(context.command).items():
         if not getattr(option, "of_run", False):
             continue
         name, variable = str(option.name), variable_of(key)

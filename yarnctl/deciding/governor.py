@@ -73,9 +73,9 @@ class Trials(msgspec.Struct, frozen=True, omit_defaults=True):
             return None
         return SuspensionsFail(now_ms + stop_ms(self.stops), self.failed)
 
-    def stopped(self, why: SuspensionsFail) -> Trials:
+    def stopped(self, suspensions_fail: SuspensionsFail) -> Trials:
         """Begin a stop: nothing counts until it ends."""
-        return Trials(stops=self.stops + 1, why=why)
+        return Trials(stops=self.stops + 1, why=suspensions_fail)
 
     def left(self, still_open: Iterable[Order], now_ms: int) -> int | None:
         """Return how many containers may be freed by suspensions now; None: any number."""
@@ -111,7 +111,7 @@ class Turnover(NamedTuple):
     gained: int
 
 
-class Seen(NamedTuple):
+class SeenRequests(NamedTuple):
     """An application at the last look: its containers, and how many it requested."""
 
     queue: str
@@ -123,7 +123,7 @@ class HelpMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     """What looks left: applications, since when they lack containers, and queues' turnover."""
 
     at_ms: int = 0
-    seen: Mapping[str, Seen] = {}
+    seen: Mapping[str, SeenRequests] = {}
     lacks: Mapping[str, int] = {}
     turnover: Mapping[str, tuple[Turnover, ...]] = {}
 
@@ -138,7 +138,9 @@ class SelfHelp:
         """Take a look: what was served since the last one."""
         memory = self.memory
         seen = {
-            view.application: Seen(view.queue, view.containers, sum(each.count for each in view.requests))
+            view.application: SeenRequests(
+                view.queue, view.containers, sum(each.count for each in view.requests)
+            )
             for view in views
         }
         span_ms = as_of_ms - memory.at_ms
@@ -200,7 +202,7 @@ class SelfHelp:
         return drops, why
 
 
-_NOBODY = Seen("", 0, 0)
+_NOBODY = SeenRequests("", 0, 0)
 
 
 def _arrivals(choice: Choice) -> Iterable[tuple[int, int, bool]]:

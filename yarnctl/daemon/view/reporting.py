@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Any, TypeVar
 
-from yarnctl.api.report_answers import GainOut, LossOut, NotTaken, ReportOut, WaitedLess
+from yarnctl.api.report_answers import GainOut, LossOut, NotTakenOut, ReportOut, WaitedLess
 from yarnctl.daemon.view.natural_ends import MODEL_RATIO, Arrival, NaturalEnds
 from yarnctl.deciding import records
 from yarnctl.deciding.inputs import Observed
@@ -46,12 +46,12 @@ class _Gain:
         self.decisions = self.needed = self.ordered = self.received = self.unmet = self.estimated = 0
         self.without_ms = self.with_ms = self.spread_ms = 0.0
 
-    def waits(self, since_ms: int, until_ms: int, without: Arrival) -> None:
+    def waits(self, since_ms: int, until_ms: int, arrival: Arrival) -> None:
         """Add one container: it waited until an instant, and would have waited until another."""
         self.estimated += 1
-        self.without_ms += without.at_ms - since_ms
+        self.without_ms += arrival.at_ms - since_ms
         self.with_ms += until_ms - since_ms
-        self.spread_ms += (without.at_ms - since_ms) * without.spread_ratio
+        self.spread_ms += (arrival.at_ms - since_ms) * arrival.spread_ratio
 
 
 class _Loss:
@@ -202,7 +202,9 @@ class Reporting:
             gains=[_gain_out(*key, parts) for key, parts in gains],
             losses=[_loss_out(*key, parts) for key, parts in _summed(self._losses, since_ms)],
             not_taken=[
-                NotTaken(queue=queue, kind=words.partition(" ")[0], code=words.partition(" ")[2], times=times)
+                NotTakenOut(
+                    queue=queue, kind=words.partition(" ")[0], code=words.partition(" ")[2], times=times
+                )
                 for (queue, words), times in sorted(not_taken.items(), key=lambda each: (-each[1], each[0]))
             ],
         )

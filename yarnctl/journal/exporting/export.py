@@ -16,18 +16,18 @@ import msgspec
 from yarnctl.deciding.records import Record
 from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import Chain, last_link
-from yarnctl.journal.exporting.folder import (
+from yarnctl.journal.exporting.export_folder import (
     HOUR_MS,
     ExportedHour,
-    Folder,
+    ExportFolder,
+    ExportManifest,
     JournalName,
-    Manifest,
     manifest_in,
     packed,
     tables_of,
     unpacked,
 )
-from yarnctl.journal.exporting.rows import KINDS, Kind, Row, Rows, counted
+from yarnctl.journal.exporting.export_rows import KINDS, ExportRows, Kind, Row, counted
 from yarnctl.journal.file import Interrupted, Line, chain_at, journal_at, read_files
 from yarnctl.journal.pruned import Left, left_of
 from yarnctl.journal.segments import opened
@@ -72,7 +72,7 @@ def begin_at(left: Left, number: int) -> tuple[tuple[Path, ...], Chain]:
 
 
 def export(
-    path: Path, folder: Folder, cluster: str, seen: Callable[[Line], object] = lambda line: None
+    path: Path, folder: ExportFolder, cluster: str, seen: Callable[[Line], object] = lambda line: None
 ) -> Exported:
     """Write what is new, and check it. ``seen`` is called with each line that is read.
 
@@ -105,12 +105,16 @@ def export(
 
 
 def _hours(
-    path: Path, files: tuple[Path, ...], chain: Chain, manifest: Manifest, seen: Callable[[Line], object]
+    path: Path,
+    files: tuple[Path, ...],
+    chain: Chain,
+    manifest: ExportManifest,
+    seen: Callable[[Line], object],
 ) -> Iterator[tuple[ExportedHour, list[Row], list[Record]]]:
     """Yield the hours that are new or have grown, with their rows and records."""
     last = manifest.hours[-1] if manifest.hours else None
     begin, hour_at_ms = (1, None) if last is None else (last.first_line, last.hour_at_ms)
-    maker, rows, kept, first, number, digest = Rows(), list[Row](), list[Record](), begin, 0, ""
+    maker, rows, kept, first, number, digest = ExportRows(), list[Row](), list[Record](), begin, 0, ""
     for line in _whole(read_files(path, files, chain)):
         seen(line)
         at_ms = getattr(line.record, "at_ms", None)
@@ -159,13 +163,13 @@ def _hour(hour_at_ms: int, first: int, last: int, digest: str, rows: list[Row]) 
 
 
 def _write(
-    folder: Folder,
+    folder: ExportFolder,
     name: JournalName,
-    manifest: Manifest,
+    manifest: ExportManifest,
     hour: ExportedHour,
     rows: list[Row],
     records: list[Record],
-) -> Manifest:
+) -> ExportManifest:
     """Write an hour's files, read them back, compare them with the journal, and write the manifest."""
     held = dict.fromkeys(KINDS, 0)
     for kind, table in tables_of(rows).items():

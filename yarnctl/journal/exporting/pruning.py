@@ -16,15 +16,15 @@ import msgspec
 
 from yarnctl.journal.chain import Chain
 from yarnctl.journal.exporting.export import journal_name
-from yarnctl.journal.exporting.folder import (
+from yarnctl.journal.exporting.export_folder import (
     ExportedHour,
-    Folder,
+    ExportFolder,
     JournalName,
     manifest_in,
     tables_of,
     unpacked,
 )
-from yarnctl.journal.exporting.rows import KINDS, Row, Rows
+from yarnctl.journal.exporting.export_rows import KINDS, ExportRows, Row
 from yarnctl.journal.file import Line, journal_at, read_files
 from yarnctl.journal.pruned import Pruned, left_of, record
 from yarnctl.journal.segments import number_of, segments, sync_folder
@@ -46,7 +46,7 @@ class Pruning(msgspec.Struct, frozen=True, kw_only=True):
 
 def prune(
     path: Path,
-    folder: Folder,
+    folder: ExportFolder,
     cluster: str,
     *,
     dry_run: bool,
@@ -102,10 +102,14 @@ def _counted(lines: Iterator[Line], seen: Callable[[Line], object]) -> Iterator[
 
 
 def _missing(
-    lines: Iterator[Line], chain: Chain, folder: Folder, name: JournalName, hours: Collection[ExportedHour]
+    lines: Iterator[Line],
+    chain: Chain,
+    folder: ExportFolder,
+    name: JournalName,
+    hours: Collection[ExportedHour],
 ) -> str:
     """Return what the export lacks of a segment's lines, "" if it holds all."""
-    maker, hour = Rows(), None
+    maker, hour = ExportRows(), None
     found: list[tuple[ExportedHour, list[Row]]] = []
     first = last = 0
     for line in lines:

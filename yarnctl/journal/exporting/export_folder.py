@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from yarnctl.errors import BadInput
-from yarnctl.journal.exporting.rows import COLUMNS, KINDS, Kind, Row
+from yarnctl.journal.exporting.export_rows import COLUMNS, KINDS, Kind, Row
 from yarnctl.journal.segments import sync_folder
 from yarnctl.traces.parquet import arrow
 
@@ -25,7 +25,7 @@ FORMAT = 1
 HOUR_MS = 3_600_000
 
 
-class Folder(Protocol):
+class ExportFolder(Protocol):
     """Where an export is written. ``where`` names it in messages; names have ``/`` between their parts."""
 
     where: str
@@ -82,7 +82,7 @@ class ExportedHour(msgspec.Struct, frozen=True, kw_only=True):
     rows: Mapping[Kind, int]
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class ExportManifest(msgspec.Struct, frozen=True, kw_only=True):
     """The hours of one journal in an export, in the order of its lines without a gap."""
 
     format: int = FORMAT
@@ -108,14 +108,14 @@ class JournalName(NamedTuple):
         return f"{kind}/cluster={self.cluster}/date={at:%Y-%m-%d}/{at:%H}-{self.journal[:8]}.parquet"
 
 
-def manifest_in(folder: Folder, name: JournalName) -> Manifest:
+def manifest_in(folder: ExportFolder, name: JournalName) -> ExportManifest:
     """Return the manifest, an empty one if there is none. Raises BadInput."""
     data = folder.get(name.manifest)
     if data is None:
-        return Manifest(journal=name.journal, cluster=name.cluster)
+        return ExportManifest(journal=name.journal, cluster=name.cluster)
     where = f"{folder.where}/{name.manifest}"
     try:
-        manifest = msgspec.json.decode(data, type=Manifest)
+        manifest = msgspec.json.decode(data, type=ExportManifest)
     except msgspec.DecodeError as error:
         problem = f"is not a manifest of an export ({error})"
         raise BadInput(where, problem, "export to another folder") from None

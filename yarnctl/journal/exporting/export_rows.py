@@ -1,4 +1,4 @@
-"""Rows: what one line of a journal adds to the tables of an export.
+"""ExportRows: what one line of a journal adds to the tables of an export.
 
 Instants are ``timestamp[us, UTC]`` (Spark rejects nanoseconds), spans are integers in ms. ``line`` is the
 journal's line, the key of a row with its place in the table.
@@ -70,7 +70,7 @@ class Row(NamedTuple):
     values: tuple[Any, ...]
 
 
-class Rows:
+class ExportRows:
     """Makes the rows of lines that are read in order, from the journal's begin or from a ``state`` on."""
 
     def __init__(self) -> None:
@@ -105,8 +105,8 @@ class Rows:
             yield Row("looks", tuple(self._minute))
             self._minute = None
 
-    def _observed(self, number: int, record: Observed) -> Iterator[Row]:
-        at_us = record.at_ms // MINUTE_MS * MINUTE_MS * 1000
+    def _observed(self, number: int, observed: Observed) -> Iterator[Row]:
+        at_us = observed.at_ms // MINUTE_MS * MINUTE_MS * 1000
         if self._minute is not None and self._minute[2] != at_us:
             yield from self.rest()
         if self._minute is None:
@@ -114,11 +114,11 @@ class Rows:
         self._minute[1] = number
         sums = (
             1,
-            record.change is not None,
-            record.cluster == "unreachable",
-            len(record.facts),
-            len(record.tasks),
-            sum(map(len, record.tasks.values())),
+            observed.change is not None,
+            observed.cluster == "unreachable",
+            len(observed.facts),
+            len(observed.tasks),
+            sum(map(len, observed.tasks.values())),
         )
         for place, amount in enumerate(sums, 3):
             self._minute[place] += amount
