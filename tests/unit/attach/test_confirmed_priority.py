@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.attach.fake_cluster import App, FakeCluster
-from tests.unit.attach.test_activities import SLOT
+from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster
 from tests.unit.hadoop.replaying import Reply
 from tests.unit.hadoop.test_activities import FULL, answer, element
 from yarnctl.attach.orders.reversible import SEEN_WITHIN_MS
