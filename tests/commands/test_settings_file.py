@@ -41,7 +41,7 @@ def value_of(option: click.Option, chosen: random.Random) -> Any:
     if option.multiple:
         return [f"http://a{chosen.randrange(9)}", "b"]
     if option.is_flag:
-        return True
+        return option.default is not True
     if isinstance(kind, click.Choice):
         return chosen.choice([one for one in kind.choices if one != option.default])
     if isinstance(kind, click.types.IntParamType):
@@ -69,15 +69,17 @@ def parsed(*words: str) -> dict[str, Any]:
 
 
 def flags(key: str, value: Any) -> list[str]:
-    if value is True:
-        return [f"--{key}"]
+    if isinstance(value, bool):
+        return [f"--{key}"] if value else list(OPTIONS[key].secondary_opts)
     return [
         word for each in (value if isinstance(value, list) else [value]) for word in (f"--{key}", str(each))
     ]
 
 
 def text_of(value: Any) -> str:
-    return ",".join(value) if isinstance(value, list) else "1" if value is True else str(value)
+    if isinstance(value, list):
+        return ",".join(value)
+    return str(int(value) if isinstance(value, bool) else value)
 
 
 @pytest.mark.parametrize("key", OPTIONS)
@@ -96,7 +98,8 @@ def three(option: click.Option) -> tuple[Any, Any, Any]:
     """Return values for file, environment and flag; each differs from that before it."""
     kind = option.type
     if option.is_flag:
-        return True, False, True
+        is_on = option.default is True
+        return not is_on, is_on, not is_on
     if option.multiple:
         return ["http://a1", "b"], ["http://a2"], ["http://a3", "b"]
     if isinstance(kind, click.Choice):
@@ -114,7 +117,7 @@ def test_flag_precedes_environment_precedes_file(
     low, middle, high = three(option)
     monkeypatch.setenv("YARNCTL_CONFIG", str(written(tmp_path / "y.toml", {key: low})))
     assert found(option) == (flagged(key, low), "file")
-    monkeypatch.setenv(variable_of(key), "0" if middle is False else text_of(middle))
+    monkeypatch.setenv(variable_of(key), text_of(middle))
     assert found(option) == (flagged(key, middle), "environment")
     assert found(option, *flags(key, high)) == (flagged(key, high), "flag")
     monkeypatch.delenv(variable_of(key))
@@ -131,7 +134,7 @@ def flagged(key: str, value: Any) -> Any:
     """Return what the option itself makes of a value, without file and environment."""
     option = OPTIONS[key]
     alone = click.Command("run", params=[option])
-    return alone.make_context("run", [] if value is False else flags(key, value)).params[str(option.name)]
+    return alone.make_context("run", flags(key, value)).params[str(option.name)]
 
 
 # --- 500 broken files ---------------------------------------------------------------------------
@@ -231,12 +234,12 @@ def test_500_broken_files_are_each_rejected_by_key(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[run]\nenforse = true", "run.enforse: unknown key; use enforce"),
+        ("[run]\nenforse = true", "run.enforse: unknown key; did you mean enforce?"),
         ("[run]\ncap_queue = true", "run.cap_queue: unknown key; use cap-queue"),
         ("[run]\nresource_managers = ['http://h:1']", "unknown key; write it below [cluster]"),
         ("[cluster]\nenforce = true", "cluster.enforce: unknown key; write it below [run]"),
         ("enforce = true", "enforce: unknown key; write it below [run]"),
-        ("[rum]\nenforce = true", "rum: unknown table; use run"),
+        ("[rum]\nenforce = true", "rum: unknown table; did you mean run?"),
         ("run = 3", "run: is not a table"),
         ("[run]\nin-flight = nan", "run.in-flight: nan is not a number from 0 to 1"),
         ("[run]\nin-flight-least = true", "True is not a whole number from 1"),
@@ -289,11 +292,12 @@ def test_other_commands_read_the_cluster_of_run_and_reject_faults(
     words = {"profile": ["x.toml"]}.get(name, [])
     file = written(tmp_path / "y.toml", {"rm": ["http://127.0.0.1:1"], "enforse": True})
     assert exit_status_of(PROGRAM, [name, *words, "--config", str(file)]) == 2
-    assert "run.enforse: unknown key; use enforce" in capsys.readouterr().err
+    assert "run.enforse: unknown key; did you mean enforce?" in capsys.readouterr().err
     made = PROGRAM.get_command(click.Context(PROGRAM), name)
     assert made is not None
     file = written(tmp_path / "y.toml", {"rm": ["http://127.0.0.1:1"], "store": "/other", "enforce": True})
-    with made.make_context(name, [*words, "--config", str(file)]) as context:
+    program = click.Context(PROGRAM)
+    with made.make_context(name, [*words, "--config", str(file)], parent=program) as context:
         assert context.params["managers"] == ("http://127.0.0.1:1",)
         assert context.params.get("store") == ("/other" if name == "check" else None) or name == "profile"
 
