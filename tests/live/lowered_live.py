@@ -193,6 +193,10 @@ class LoweringCluster:
         """Set ``owners``, as the setting's owner would."""
         raise NotImplementedError
 
+    def owned(self) -> str:
+        """Return the setting as the cluster has it when its owner has set it and yarnctl has restored."""
+        return self.value()
+
     def puts_back(self, path: str, body: str) -> bool | None:
         """Return whether a PUT restores the setting (False: it lowers it); None: it does neither."""
         return None
@@ -379,6 +383,10 @@ class Priority(LoweringCluster):
 
     def set_as_owner(self) -> None:
         self._set(self.names[1], int(self.owners))
+
+    def owned(self) -> str:
+        """The owner's value stays; the other application has its own again."""
+        return f"0 {self.owners}, next 2"
 
     def puts_back(self, path: str, body: str) -> bool | None:
         return json.loads(body)["priority"] == 0 if path.endswith("/priority") else None

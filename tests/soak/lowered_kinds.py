@@ -253,7 +253,7 @@ class Life:
         wanted = rig.before
         if case.next == "owner":
             rig.set_as_owner()
-            wanted = rig.value()
+            wanted = rig.owned()
         elif rig.value() != rig.before and not rig.records:
             raise Wrong(f"it reads {rig.value()}, and no record says so")
         if case.next in ("restart", "other-host") or case.kind == "executors":
