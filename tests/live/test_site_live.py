@@ -21,7 +21,7 @@ from yarnctl.cli import wrap as wrap_command
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.model import Kill, Suspend
 from yarnctl.deciding.reasons.demand import OutsideHours
-from yarnctl.deciding.records import Decision, Record, Refusal, Requests
+from yarnctl.deciding.records import Decision, Record, Refusal, Requests, Stance
 from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry, merge, read_file
 
 SPEED = 5.0
@@ -68,6 +68,7 @@ def defaults(folder: Path, may_lose: str) -> list[str]:
 def test_a_job_with_the_sites_defaults_is_preempted_within_its_kill_budget(tmp_path: Path) -> None:
     """Maps are killed, at most what the default allows of that job; no reducer is suspended."""
     with attached(CASE, tmp_path, SPEED) as url:
+        until(tmp_path, Stance)  # on a busy machine, production could end before yarnctl has started
         job = submit(url, "research", "ann", "8x120,1x20", *defaults(tmp_path, "40%"))
         time.sleep(40 / SPEED)
         submit(url, "production", "bob", "2x5")
