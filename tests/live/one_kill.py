@@ -13,7 +13,7 @@ from pathlib import Path
 from emulator.live.jobs.submission_client import Client
 from emulator.live.jobs.workload_replay import play
 from tests.soak.virtual_live import job
-from tests.soak.virtual_live_sides import Case, program, told
+from tests.soak.virtual_live_sides import Case, first_look_ms, program, told
 
 SPEED = 10.0
 SMALL = Case(
@@ -34,6 +34,7 @@ def files_entered(folder: Path) -> list[str]:
         url = json.loads(serve.stdout.readline())["url"]
         arguments = (str(output), str(SPEED), *told(SMALL, url, folder / "state"))
         with program("tests.live.traced_daemon", *arguments, log=folder / "yarnctl.log"):
+            first_look_ms(folder / "state" / "journal.jsonl")  # it starts more slowly than the workload ends
             play(Client(url, "harness"), SMALL.jobs, SPEED)
     assert output.exists(), (folder / "yarnctl.log").read_text(encoding="utf-8")
     found: list[str] = json.loads(output.read_text(encoding="utf-8"))

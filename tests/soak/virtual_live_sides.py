@@ -116,7 +116,10 @@ def told(case: Case, url: str, state: Path) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def attached(case: Case, folder: Path, speed: float, *words: str) -> Iterator[str]:
-    """Run a case's cluster with modelled containers, and yarnctl with the mix; yield its address."""
+    """Run a case's cluster with modelled containers, and yarnctl with the mix; yield its address.
+
+    It has looked at the cluster by then: on a busy machine it starts more slowly than a workload ends.
+    """
     cluster = ("serve", "--nodes", str(case.nodes), "--slots", str(case.slots), "--port", "0", "--json")
     how = ("--containers", "modelled", "--speed", str(speed), "--work", str(folder / "work"))
     with program("emulator.cli", *cluster, *how, log=folder / "serve.log") as serve:
@@ -124,6 +127,7 @@ def attached(case: Case, folder: Path, speed: float, *words: str) -> Iterator[st
         url = json.loads(serve.stdout.readline())["url"]
         options = (*told(case, url, folder / "state"), "--eviction", "mix", *words)
         with program("tests.soak.virtual_live_sides", str(speed), *options, log=folder / "yarnctl.log"):
+            first_look_ms(folder / "state" / "journal.jsonl")
             yield url
 
 
