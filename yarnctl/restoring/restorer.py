@@ -48,7 +48,7 @@ from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.deciding.records import Lowering, Record, Restored, Restoring, performed
 from yarnctl.errors import YarnctlError
 from yarnctl.journal.rendering import said, text
-from yarnctl.restoring.change_file import ChangeFiles, command_for, described
+from yarnctl.restoring.change_file import ChangeFiles, command_for, described, neighbour
 
 _LOG = logging.getLogger("yarnctl.restoring")
 
@@ -431,11 +431,15 @@ def same_value(kind: ChangeKind, left: str, right: str) -> bool:
 def merged(older: Change, newer: Change) -> Change:
     """Return one change for two of one setting: from the first value to the last.
 
-    A value before the newer one that yarnctl did not set is its owner's: it counts.
+    A value before the newer one that yarnctl did not set is its owner's: it counts. A priority that is being
+    restored has its neighbour's value for a moment.
     """
     if newer.kind == "executors":
         names = dict.fromkeys((*older.now.split(), *newer.now.split()))
         before = max(int(older.before), int(newer.before))
         return Change(newer.kind, newer.target, str(before), " ".join(names))
-    before_text = older.before if same_value(older.kind, older.now, newer.before) else newer.before
+    is_ours = same_value(older.kind, older.now, newer.before)
+    if newer.kind == "priority":
+        is_ours = is_ours or int(newer.before) == neighbour(older)
+    before_text = older.before if is_ours else newer.before
     return Change(newer.kind, newer.target, before_text, newer.now)

@@ -317,6 +317,8 @@ MERGES = [
     (Change("queue", "q", "0.9", "0.2"), Change("queue", "q", "0.5", "0.1"), "0.5", "0.1"),
     (Change("bounds", "a", "6", "4"), Change("bounds", "a", "4", "2"), "6", "2"),
     (Change("bounds", "a", "6", "4"), Change("bounds", "a", "3", "2"), "3", "2"),
+    (Change("priority", "a", "0", "10"), Change("priority", "a", "1", "10"), "0", "10"),  # half restored
+    (Change("priority", "a", "0", "10"), Change("priority", "a", "3", "9"), "3", "9"),
     (Change("executors", "a", "4", "d1"), Change("executors", "a", "3", "d2"), "4", "d1 d2"),
     (Change("executors", "a", "4", "d1 d2"), Change("executors", "a", "5", "d2"), "5", "d1 d2"),
 ]
