@@ -243,6 +243,8 @@ class Life:
             # The record in HDFS is the last that is written of a change: the daemon need not notice.
             wait(lambda: rig.value() == rig.before and not rig.records, "all is restored", BACK_S)
             old.process.terminate()
+        elif case.next == "full-disk" and case.kind == "priority" and case.point in HELD:
+            old.process.terminate()  # both applications wait on, so nothing is written
         status = old.ended()
         if case.next == "full-disk":
             if status not in (0, 2):
