@@ -68,7 +68,7 @@ def cluster_options(command: Function) -> Function:
             type=click.Path(path_type=Path, dir_okay=False),
             is_eager=True,
             callback=use_file,
-            help="TOML file of settings with [run] and [cluster] (docs/operations.md).  [env: YARNCTL_CONFIG;"
+            help="TOML file of settings with [run] and [cluster] (docs/install.md).  [env: YARNCTL_CONFIG;"
             " default: /etc/yarnctl/yarnctl.toml if it exists]",
         ),
         click.option("--user", help="User name that yarnctl uses on the cluster.  [default: yarnctl]"),
