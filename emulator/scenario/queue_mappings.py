@@ -6,7 +6,7 @@ A queue may have ``%user``, ``%primary_group`` and ``%secondary_group`` as parts
 and no parent creates it, the application goes to ``root.default``. Without the override key an application
 that names another queue than ``default`` stays there.
 
-Hadoop asks the system for a user's groups. Here they are those of the key ``GROUPS``, which may stand in the
+Hadoop reads a user's groups from the system. Here they are of the key ``GROUPS``, which may stand in the
 scheduler's file; a user that it does not name has none.
 """
 
@@ -84,7 +84,7 @@ def mappings_of(keys: Mapping[str, str]) -> QueueMappings:
 
 
 def require_rules(keys: Mapping[str, str], place: str, is_leaf: Callable[[str], bool]) -> None:
-    """Raise BadInput for rules that cannot be used, and for a target that is no leaf."""
+    """Raise BadInput for rules that cannot be used, and for a target with queues below it."""
     try:
         rules = mappings_of(keys).rules
     except ValueError as error:

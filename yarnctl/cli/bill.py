@@ -294,7 +294,7 @@ def _idle(collector: Collector, output: str) -> None:
 
 
 def tables_of(keys: Sequence[str], rows: Sequence[BillRow], givers: Sequence[Giving]) -> tuple[Shown, Shown]:
-    """Return the bill, and who could give containers, as people read them."""
+    """Return the tables of the bill, and of the queues that could give containers."""
     from yarnctl.cli.bill_files import Shown
 
     lines = [

@@ -77,7 +77,7 @@ def cluster_options(command: Function) -> Function:
 
 
 def _placing(command: Function) -> Function:
-    """Return a command whose errors about options have the variable or the file that set the option."""
+    """Return the command; its errors about options name the variable or the file that set the option."""
 
     @functools.wraps(command)
     def with_places(*args: Any, **kwargs: Any) -> Any:

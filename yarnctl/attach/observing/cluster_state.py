@@ -176,7 +176,7 @@ class Asks(NamedTuple):
 
 
 ASKS_AGE_MS = 5_000
-"""Read asks of a preempting application count for so long while its sum and containers stay the same."""
+"""How long requests that were read count while the application's sum and containers stay the same."""
 
 
 class ClusterObserver:
