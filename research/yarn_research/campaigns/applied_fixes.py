@@ -35,11 +35,10 @@ import click
 import msgspec
 
 from tests import http_client
-from tests.hadoop.configuration import free_ports
 from tests.property.test_queue_fixes import MIB, RULES, VCORES, Site, applied, roles
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head
-from yarn_research.campaigns.scheduler_rig import PORTS, SETTINGS, VERSION, RigFailed, SchedulerRig
+from yarn_research.campaigns.scheduler_rig import SETTINGS, VERSION, RigFailed, SchedulerRig
 from yarnctl.attach.check.next_steps import BY_FILE, BY_REST
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of, print_json
@@ -90,13 +89,7 @@ class ConfiguredRig(SchedulerRig):
 
     def start(self, configuration: Mapping[str, str]) -> None:
         """Begin a new ResourceManager with one node."""
-        ports = free_ports(len(PORTS))
-        addresses = {
-            f"yarn.resourcemanager.{name}": f"127.0.0.1:{port}"
-            for name, port in zip(PORTS, ports, strict=True)
-        }
-        self.url = f"http://127.0.0.1:{ports[-1]}"
-        self.call("start", configuration={**SITE, **addresses, **configuration})
+        self.start_with({**SITE, **configuration})
         self.register("127.0.0.2", Resources(MIB, VCORES))
 
     def client(self, command: str) -> str:

@@ -139,6 +139,10 @@ class SchedulerRig:
 
     def start(self, configuration: Mapping[str, str]) -> None:
         """Begin a new ResourceManager with these properties beside ``SETTINGS``; the old one ends."""
+        self.start_with({**SETTINGS, **configuration})
+
+    def start_with(self, configuration: Mapping[str, str]) -> None:
+        """Begin a new ResourceManager with these properties alone, on free ports; the old one ends."""
         with _STARTING:  # another rig of this process must not take the same ports
             ports = free_ports(len(PORTS))
             addresses = {
@@ -146,7 +150,7 @@ class SchedulerRig:
                 for name, port in zip(PORTS, ports, strict=True)
             }
             self.url = f"http://127.0.0.1:{ports[-1]}"
-            self.call("start", configuration={**SETTINGS, **addresses, **configuration})
+            self.call("start", configuration={**addresses, **configuration})
 
     def register(self, host: str, size: Resources) -> str:
         """Register a node; return its id."""
