@@ -11,8 +11,8 @@ import pytest
 from tests.journal.test_restart import played
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
-from yarnctl.daemon.view.natural_ends import BETWEEN_MS, HEARTBEATS_MS, NaturalEnds
-from yarnctl.daemon.view.reporting import BUCKET_MS, Reporting, reported
+from yarnctl.daemon.view.natural_ends import BETWEEN_MS, HEARTBEATS_MS, Arrival, NaturalEnds
+from yarnctl.daemon.view.reporting import BUCKET_MS, Reporting, _Gain, _waited_less, reported
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import TaskKind, TaskView
 from yarnctl.deciding.records import Decision, Record, Refusal, Transition
@@ -58,6 +58,18 @@ def test_report_adds_up_the_orders(steps: list[Record]) -> None:
     refusals = [each for each in steps if isinstance(each, Refusal)]
     rejected += sum(1 + len(each.refused_jobs) + len(each.refused_tasks) for each in refusals)
     assert sum(each.times for each in report.not_taken) == rejected
+
+
+def test_waited_less_is_the_wait_without_yarnctl_less_the_wait_with_it() -> None:
+    gains = [_Gain(), _Gain()]
+    gains[0].waits(1_000, 5_000, Arrival(31_000, 0.5))
+    gains[1].waits(2_000, 3_000, Arrival(22_000, 0.0))
+    found = _waited_less(gains)
+    assert (found.estimate_ms, found.estimated) == (30_000 + 20_000 - 4_000 - 1_000, 2)
+    assert found.estimate_ms - found.least_ms == found.most_ms - found.estimate_ms > 0
+    gains[0].spread_ms = 0.0
+    surer = _waited_less(gains)
+    assert surer.most_ms - surer.least_ms < found.most_ms - found.least_ms
 
 
 def test_report_leaves_out_what_is_older(steps: list[Record]) -> None:
