@@ -419,8 +419,9 @@ def played_once(rig: LoweringCluster, case: Case, folder: Path) -> Played:
 
 
 def summary(chosen: Sequence[Case], workers: int, until_s: float = float("inf")) -> dict[str, object]:
-    """Play cases; return what came of them."""
-    groups = [[case for case in chosen if case.kind == kind] for kind in KINDS]
+    """Play cases, those of a kind on as many clusters as there are workers; return what came of them."""
+    kinds = [[case for case in chosen if case.kind == kind] for kind in KINDS]
+    groups = [cases[first::workers] for cases in kinds for first in range(workers)]
     with ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(lambda group: play_all(group, until_s), groups))
     played = [one for part in parts for one in part]
