@@ -33,8 +33,8 @@ class Rebuilt(NamedTuple):
 
     ``changes`` are the settings that were lowered and not restored; ``epoch`` is the ResourceManager that
     answered last ("": not known); ``book`` has all admissions; ``misdirection`` the misdirected containers.
-    ``fold`` is for the next writer: nothing else here changes with it. ``paused``: the operator's pause, which
-    the next daemon continues.
+    ``fold`` is for the next writer: nothing else here changes with it. ``paused``: the operator's pause,
+    which the next daemon continues.
     """
 
     remembered: Remembered
