@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from yarnctl.api.paged import Count, ReasonOut, Size
+from yarnctl.deciding.model import ChangeKind
 
 LoopState = Literal["starting", "waiting", "running", "paused", "blocked", "stopped"]
 """What the loop does: ``waiting`` for a cluster or a lock, ``blocked`` while a guard forbids it to act."""
@@ -78,6 +79,18 @@ class ClusterOut(msgspec.Struct, frozen=True, kw_only=True):
     epoch: str
     node_count: Count
     capabilities: list[str]
+
+
+class ChangeOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting that yarnctl lowered and has not restored. ``text``: the change from the old value.
+
+    ``by_hand``: the command that restores it without yarnctl, or "".
+    """
+
+    kind: ChangeKind
+    target: str
+    text: str
+    by_hand: str
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ COMMANDS = {
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions and reasons."),
     "explain": ("yarnctl.cli.explain:command", "Explain a decision and its cost."),
     "journal": ("yarnctl.cli.journal:command", "Export a journal to Parquet; delete what is exported."),
+    "pause": ("yarnctl.cli.pause:command", "Pause a running daemon, for a while."),
     "place": ("yarnctl.cli.place:command", "Submit an application on the framework that meets a deadline."),
     "profile": ("yarnctl.cli.profile:command", "Run an application to measure how long it takes."),
     "quote": ("yarnctl.cli.market:quote", "Show the price of each deadline of a job."),
@@ -41,6 +42,7 @@ COMMANDS = {
     "runs": ("yarnctl.cli.runs:command", "Show known runs of applications; import more."),
     "snapshot": ("yarnctl.cli.snapshot:command", "Show a running daemon's loop and cluster."),
     "spark-plugin": ("yarnctl.cli.spark_plugin:command", "Compile the plugin that decommissions executors."),
+    "status": ("yarnctl.cli.status:command", "Show a running daemon on one screen."),
     "wrap": ("yarnctl.cli.wrap:command", "Wrap a submit command so that its job can be preempted."),
 }
 """Every command of the program, with its line in ``--help``."""

@@ -24,7 +24,7 @@ def command(limit: int, url: str, output: str) -> None:
     page = shown(Page[BudgetOut], answer, url)
     rows = [
         (
-            plain(_owner(each)),
+            plain(owner_of(each)),
             f"{each.may_lose_ratio * 100:g} %",
             span(each.window_ms),
             span(each.lost_ms),
@@ -37,7 +37,8 @@ def command(limit: int, url: str, output: str) -> None:
     print_table(COLUMNS, rows, f"{page.total} budgets")
 
 
-def _owner(budget: BudgetOut) -> str:
+def owner_of(budget: BudgetOut) -> str:
+    """Return whose budget it is, as text."""
     if budget.application is not None:
         return f"job {budget.application} of {budget.user}"
     return f"user {budget.user}" if budget.queue is None else f"queue {short(budget.queue)}"

@@ -44,6 +44,7 @@ from yarnctl.deciding.reasons.modes import (
     Paused,
 )
 from yarnctl.deciding.reasons.outcomes import ClientFault, Observing
+from yarnctl.journal.rendering import text
 from yarnctl.loop import ClusterIdentity, ClusterPort
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -103,6 +104,13 @@ class WriteGuard:
         self.store_why: HdfsUnwritable | None = None
         self.has_rival = True
         self._port_why = port_why
+
+    def end_pause(self, now_ms: int) -> None:
+        """End an operator's pause whose end has come."""
+        paused = self.paused
+        if paused is not None and paused.is_over(now_ms):
+            self.paused = None
+            _LOG.info("the pause has ended: %s", text(paused))
 
     def closed(self) -> tuple[str, ModeReason | None]:
         """Return the loop's state and the reason ("running", None: actions are allowed)."""

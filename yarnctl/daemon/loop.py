@@ -70,7 +70,7 @@ from yarnctl.hadoop.http.answers import SafeMode, Standby
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.loop import Journal, tick
 from yarnctl.restoring.change_file import described
-from yarnctl.restoring.restorer import Restorer
+from yarnctl.restoring.restorer import Key, OpenChange, Restorer
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -295,7 +295,7 @@ class Loop:
         self._wake = threading.Condition()
         self._stopping = False
         self._poked = False
-        self._state = ""
+        self._stance: tuple[str, ModeReason | None] = ("", None)
         self._state_logged: tuple[str, tuple[ModeReason, ...]] | None = None
         self._restorer = restorer
         self._held_priorities = HeldPriorities(restorer) if ranks and restorer is not None else None
@@ -333,9 +333,10 @@ class Loop:
 
     # --- control (any thread) -----------------------------------------------------------------
 
-    def pause(self, why: str) -> None:
-        """Stop deciding and acting after the current tick."""
-        self.guard.paused = Paused(why or "paused by an operator")
+    def pause(self, why: str, for_ms: int | None = None) -> None:
+        """Stop deciding and acting after the current tick, for ``for_ms`` (None: until it is continued)."""
+        until_ms = 0 if for_ms is None else self._clock_ms() + for_ms
+        self.guard.paused = Paused(why or "paused by an operator", until_ms)
         self.wake()
 
     def go_on(self) -> None:
@@ -385,6 +386,7 @@ class Loop:
         began = time.perf_counter()
         self._require_in_place()
         now_ms = self._clock_ms()
+        self.guard.end_pause(now_ms)
         if self.guard.folders is not None:
             self.guard.folders.recheck(now_ms)
         self.lock_renewal.renew(now_ms)
@@ -452,9 +454,9 @@ class Loop:
         self._pause_queues(self.controller.now_ms)
         state, why = self.guard.closed()
         stance = state if why is not None else ("enforcing" if self.port.enforce else "observing")
-        if stance != self._state:
-            self._state = stance
-            reason = why or OPEN_WHY[stance]
+        reason = why or OPEN_WHY[stance]
+        if (stance, reason if stance == "paused" else None) != self._stance:  # a pause may get another end
+            self._stance = (stance, reason if stance == "paused" else None)
             self._write(Stance(self.controller.now_ms, stance, reason))
             self._state_logged = (stance, (reason,)) if self.recorder.begun else None
         if self.recorder.begun and self.port.enforce:
@@ -619,7 +621,12 @@ class Loop:
             started_at_ms=self._started_at_ms,
             cluster=self.port.identity,
             aside=tuple(self.guard.misdirection.standing(self.controller.now_ms).values()),
+            leads=None if self.lock_renewal.lock is None else self.lock_renewal.lock.held,
+            changes=tuple(one.change for _, one in sorted(self._open_changes().items())),
         )
+
+    def _open_changes(self) -> Mapping[Key, OpenChange]:
+        return {} if self._restorer is None or not self.port.enforce else self._restorer.open
 
     def _publish(self, *, stopped: bool = False) -> None:
         status = self.status(stopped=stopped)

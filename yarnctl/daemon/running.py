@@ -332,6 +332,7 @@ def make_loop(
     misdirection = Misdirection() if rebuilt is None else rebuilt.misdirection
     folders = _folders(plan) if enforce else None
     guard = WriteGuard(lock, attached.permission.why_nothing, misdirection, folders)
+    guard.paused = None if rebuilt is None else rebuilt.paused_from(clock_ms())
     admission = _admission(plan, state, rebuilt, names)
     sold = None if admission is None or not admission.sells else partial(sold_deadlines, admission.store)
     settings = msgspec.structs.replace(plan.settings, deadlines=None if sold is None else "sold")

@@ -37,7 +37,7 @@ from yarnctl.deciding.model import (
     SetQueueMaximum,
 )
 from yarnctl.deciding.reasons.demand import StandingAside, SuspensionsFail, TriggerReason
-from yarnctl.deciding.reasons.modes import ModeReason
+from yarnctl.deciding.reasons.modes import ModeReason, Paused
 from yarnctl.deciding.reasons.orders import ChangeReason, MoveReason
 from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.settings import Settings
@@ -413,7 +413,7 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
 
     ``header``: the last controller's settings; ``fresh``: the header of one that has made no step yet.
     ``changes``: the settings that are lowered; ``releases``: the containers freed last, by requesting queue;
-    ``requesters``: of the open orders.
+    ``requesters``: of the open orders; ``paused``: the operator's pause.
     """
 
     format: int
@@ -426,6 +426,7 @@ class State(msgspec.Struct, frozen=True, tag="state", kw_only=True, omit_default
     releases: tuple[QueueReleases, ...] = ()
     requesters: Mapping[str, Requester] = {}
     book: BookState
+    paused: Paused | None = None
 
 
 _StepRecord = Header | State | Resumed | Observed | Stopped | Requests | Performed | Epoch | Ranking

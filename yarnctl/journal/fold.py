@@ -22,6 +22,7 @@ from yarnctl.deciding.loss_budget import LossBudget
 from yarnctl.deciding.model import Change, ChangeKind
 from yarnctl.deciding.order import order_number
 from yarnctl.deciding.queue_hold import Misdirection
+from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.records import Record
 from yarnctl.deciding.regrowing import Regrowing
 from yarnctl.deciding.settings import DEFAULT, Settings
@@ -69,6 +70,7 @@ class Fold:
         self.misdirection = Misdirection()
         self.book = AdmissionStore()
         self.epoch = ""
+        self.paused: Paused | None = None
         self._header: records.Header | None = None
         self._fresh: records.Header | None = None
 
@@ -88,6 +90,8 @@ class Fold:
             self.now_ms = max(self.now_ms, record.at_ms)
         elif isinstance(record, records.Contact | records.Epoch):
             self.epoch = record.epoch
+        elif isinstance(record, records.Stance):
+            self.paused = record.why if isinstance(record.why, Paused) else None
         elif isinstance(record, records.Decision):
             self._make_way(record)
         self.ledger.apply(record)
@@ -103,6 +107,7 @@ class Fold:
             self._header, self._fresh = self._fresh, None
         if record.at_ms < self.now_ms:
             self.ledger.set_back(self.now_ms - record.at_ms)
+            self.paused = None if self.paused is None else self.paused.set_back(self.now_ms - record.at_ms)
         self.now_ms, self.ledger.due = record.at_ms, []
 
     def _make_way(self, record: records.Decision) -> None:
@@ -127,12 +132,13 @@ class Fold:
             releases=tuple(self.misdirection.queues.values()),
             requesters=dict(self.misdirection.requesters),
             book=self.book.left(),
+            paused=self.paused,
         )
 
     def _go_on(self, state: records.State) -> None:
         """Become the state that was left, and nothing besides."""
         self.ledger = ledger_of(state.ledger, DEFAULT if state.header is None else state.header.settings)
-        self.now_ms, self.epoch = state.now_ms, state.epoch
+        self.now_ms, self.epoch, self.paused = state.now_ms, state.epoch, state.paused
         self.changes = OpenChanges(state.changes)
         self.misdirection = Misdirection(state.releases, state.requesters)
         self.book = AdmissionStore(state.book)

@@ -18,6 +18,7 @@ from yarnctl.deciding.controller import Remembered
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import Change
 from yarnctl.deciding.queue_hold import Misdirection
+from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.records import Record, Requests, State, Stopped
 from yarnctl.journal.file import REPAIRED, Interrupted, read_last
 from yarnctl.journal.fold import Fold
@@ -32,7 +33,8 @@ class Rebuilt(NamedTuple):
 
     ``changes`` are the settings that were lowered and not restored; ``epoch`` is the ResourceManager that
     answered last ("": not known); ``book`` has all admissions; ``misdirection`` the misdirected containers.
-    ``fold`` is for the next writer: nothing else here changes with it.
+    ``fold`` is for the next writer: nothing else here changes with it. ``paused``: the operator's pause,
+    which the next daemon continues.
     """
 
     remembered: Remembered
@@ -42,11 +44,17 @@ class Rebuilt(NamedTuple):
     book: AdmissionStore
     misdirection: Misdirection
     fold: Fold
+    paused: Paused | None
 
     @property
     def must_undo(self) -> bool:
         """Whether an earlier run left open orders, or settings that it had lowered."""
         return bool(self.remembered.ledger.open or self.changes)
+
+    def paused_from(self, now_ms: int) -> Paused | None:
+        """Return the pause at the start of the next run, whose clock may be behind the journal's."""
+        back_ms = max(0, self.remembered.now_ms - now_ms)
+        return None if self.paused is None else self.paused.set_back(back_ms)
 
 
 def repair(path: Path) -> Path | None:
@@ -130,4 +138,5 @@ def rebuild(
         left.book,
         left.misdirection,
         fold,
+        fold.paused,
     )

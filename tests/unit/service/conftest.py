@@ -21,8 +21,8 @@ class Told:
     def __init__(self) -> None:
         self.orders: list[str] = []
 
-    def pause(self, why: str) -> None:
-        self.orders.append(f"pause: {why}")
+    def pause(self, why: str, for_ms: int | None) -> None:
+        self.orders.append(f"pause: {why}" + ("" if for_ms is None else f" for {for_ms} ms"))
 
     def go_on(self) -> None:
         self.orders.append("continue")

@@ -22,6 +22,7 @@ ROWS = {
     "GET /v1/reclaims/{application_id}": "read", "GET /v1/decisions": "read",
     "GET /v1/decisions/{decision_id}": "read", "GET /v1/refusals": "read",
     "GET /v1/explanations/{any_id}": "read", "GET /v1/snapshot": "read", "GET /v1/applications": "read",
+    "GET /v1/status": "read",
     "GET /v1/checkpoints": "read", "GET /v1/budgets": "read", "GET /v1/occupancy": "read",
     "GET /v1/time-lost": "read", "GET /v1/report": "read",
     "GET /v1/admissions": "list", "GET /v1/admissions/{admission_id}": "one", "POST /v1/admissions": "ask",

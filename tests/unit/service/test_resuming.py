@@ -12,6 +12,8 @@ from tests.frozen.invoking import invoked
 from tests.unit.service.conftest import TOKEN, Served
 from tests.unit.service.played import busy
 from yarnctl.daemon.view.published import LoopStatus, View
+from yarnctl.deciding.loss_budget import BudgetStanding
+from yarnctl.deciding.model import Change
 from yarnctl.deciding.reasons.demand import StandingAside
 from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.journal.rendering import text
@@ -104,3 +106,44 @@ def test_without_the_token_no_pause_ends(served: Served, served_without_token: S
     assert (printed["status"], "YARNCTL_TOKEN_FILE" in printed["err"][0]) == (2, True)
     assert invoked("resume", "--url", served_without_token.url)["status"] == 2
     assert served.control.orders == served_without_token.control.orders == []
+
+
+def test_pause_sends_its_span_and_reason(served: Served, resume) -> None:
+    assert invoked("pause", "--for", "2h", "--why", "upgrade")["out"] == ["the daemon pauses for 2h"]
+    assert invoked("pause")["out"] == ["the daemon pauses until yarnctl resume"]
+    assert served.control.orders == ["pause: upgrade for 7200000 ms", "pause: paused by request"]
+
+
+@pytest.mark.parametrize("span", ["2", "0s", "31d", "-1h"])
+def test_an_invalid_span_of_a_pause_is_rejected(served: Served, resume, span: str) -> None:
+    assert invoked("pause", "--for", span)["status"] == 2
+    assert served.control.orders == []
+
+
+LOWERED = Change("queue", "root.research", "1.0", "0.3")
+
+
+def test_status_shows_leader_changes_last_error_and_budgets(served: Served) -> None:
+    seen = view(ASIDE)
+    error = {"last_error": "HDFS does not answer", "last_error_at_ms": seen.now_ms - 2_500}
+    status = msgspec.structs.replace(seen.loop, leads=True, changes=(LOWERED,), mode="enforce", **error)
+    budget = BudgetStanding("queue", "root.research", "", 0.02, 3_600_000, 1, 1_024 * 9_000, 72_000, 3, 4_000)
+    served.view = msgspec.structs.replace(seen, loop=status, budgets=(budget,) * 9)
+    lines = invoked("status", "--url", served.url)["out"]
+    assert lines[0] == "state     running"
+    assert lines[2] == "leader    this daemon has the lock"
+    assert "error     2.5 s ago: HDFS does not answer" in lines
+    assert f"paused    {text(ASIDE)}" in lines
+    assert "lowered   the maximum of root.research from 100 % to 30 %" in lines
+    assert "budget    queue research: 72 s lost of at most 2 % in 60 min, 9 s left" in lines
+    assert lines[-1] == "budget    and 1 more: -o json shows all"
+    answer = json.loads("\n".join(invoked("status", "--url", served.url, "-o", "json")["out"]))
+    by_hand = "yarn schedulerconf -update root.research:maximum-capacity=100"
+    assert [(one["target"], one["by_hand"]) for one in answer["changes"]] == [("root.research", by_hand)]
+
+
+def test_status_of_an_observing_daemon_has_no_leader(served: Served) -> None:
+    lines = invoked("status", "--url", served.url)["out"]
+    assert "leader    not needed: this daemon only observes" in lines
+    assert "error     none" in lines
+    assert "lowered   none" in lines

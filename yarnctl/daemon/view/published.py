@@ -23,7 +23,15 @@ from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.loss_budget import BudgetStanding, standings
-from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Observation, Snapshot, Withheld
+from yarnctl.deciding.model import (
+    ApplicationView,
+    Change,
+    HeldTime,
+    JobConsent,
+    Observation,
+    Snapshot,
+    Withheld,
+)
 from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.partitions import merged
 from yarnctl.deciding.reasons.demand import StandingAside
@@ -144,7 +152,8 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     ``reachable``: whether the ResourceManager answered last; ``tick_ms``: the time of the last tick (None: no
     tick yet). ``problem``: why the cluster does not answer now; ``store_problem``: why HDFS cannot be used.
-    ``aside``: why no container is freed for some queues now.
+    ``aside``: why no container is freed for some queues now. ``leads``: whether this daemon has the lock
+    (None: it only observes, and needs none). ``changes``: settings that it lowered and has not restored.
     """
 
     mode: Mode = "observe"
@@ -161,6 +170,8 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     started_at_ms: int = 0
     cluster: ClusterIdentity | None = None
     aside: tuple[StandingAside, ...] = ()
+    leads: bool | None = None
+    changes: tuple[Change, ...] = ()
 
 
 class SuspendedTasks(NamedTuple):
@@ -239,8 +250,8 @@ def quieted(snapshot: Snapshot, settings: Settings) -> Snapshot:
 class Control(Protocol):
     """The control of the loop by requests with a token. Each method returns before the loop reacts."""
 
-    def pause(self, why: str) -> None:
-        """Stop deciding and acting after the current tick; ``why`` is shown."""
+    def pause(self, why: str, for_ms: int | None) -> None:
+        """Stop deciding and acting after the current tick; ``why`` is shown. ``for_ms`` None: no end."""
 
     def go_on(self) -> None:
         """End an operator's pause and those of all queues."""

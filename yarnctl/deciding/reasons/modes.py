@@ -28,11 +28,20 @@ class Continued(Reason, frozen=True):
     sentence = "continued by an operator"
 
 
-class Paused(Reason, frozen=True):
-    """The operator's reason, or a default."""
+class Paused(Reason, frozen=True, omit_defaults=True):
+    """The operator's reason, or a default. ``until_ms`` 0: until an operator ends the pause."""
 
-    sentence = "{text}"
+    sentence = "{text}[until_ms? until {until_ms:instant}]"
     text: str
+    until_ms: int = 0
+
+    def is_over(self, now_ms: int) -> bool:
+        """Return whether the pause has ended by itself."""
+        return 0 < self.until_ms <= now_ms
+
+    def set_back(self, by_ms: int) -> Paused:
+        """Return the pause for a clock that was set back: it does not become longer by it."""
+        return Paused(self.text, max(1, self.until_ms - by_ms)) if self.until_ms else self
 
 
 class LockHeldElsewhere(Reason, frozen=True):

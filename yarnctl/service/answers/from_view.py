@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
 from typing import TypeVar
 
 import msgspec
 
 from yarnctl.api.cluster_answers import (
     Application,
+    ChangeOut,
     ClusterOut,
     Loop,
     NotChosen,
@@ -30,6 +32,7 @@ from yarnctl.api.order_answers import (
     TimeLostOut,
 )
 from yarnctl.api.paged import Item, Page, ReasonOut, Size
+from yarnctl.api.status_answers import StatusOut
 from yarnctl.daemon.view.occupancy import ROLES, RoleUsage, Sample, pending_of, role_of, sample_of
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.daemon.view.recent_orders import Checkpoint
@@ -46,9 +49,11 @@ from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.time_lost import Waited
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.journal.rendering import joined, said, text
+from yarnctl.restoring.change_file import command_for, described
 from yarnctl.units import Resources
 
 UNSEEN_MIB = 1024
+VERSION = version("yarnctl")
 
 Answer = TypeVar("Answer", bound=msgspec.Struct)
 Source = TypeVar("Source")
@@ -104,6 +109,25 @@ def cluster(status: LoopStatus) -> ClusterOut | None:
     if identity is None:
         return None
     return read_off(ClusterOut, identity, capabilities=sorted(identity.capabilities))
+
+
+def status(view: View) -> StatusOut:
+    """Return the daemon's state."""
+    changes = [
+        read_off(ChangeOut, change, text=described(change), by_hand=command_for(change))
+        for change in view.loop.changes
+    ]
+    return StatusOut(
+        yarnctl=VERSION,
+        now_ms=view.now_ms,
+        loop=loop(view.loop),
+        leads=view.loop.leads,
+        cluster=cluster(view.loop),
+        pending=snapshot(view).preempting.pending,
+        open_orders=len(open_entries(view)),
+        changes=changes,
+        budgets=[budget(view, each) for each in view.budgets],
+    )
 
 
 def occupied(usage: RoleUsage) -> Occupied:

@@ -27,13 +27,16 @@ from yarnctl.service.routes import prometheus as metrics
 from yarnctl.service.security.middleware import Credentials, require
 from yarnctl.service.security.tokens import Tokens
 
+PAUSE_MAX_MS = 30 * 86_400_000
+
 
 class PauseRequest(BaseModel):
-    """The reason of a pause, shown with the loop's state."""
+    """A pause: the reason, shown with the loop's state, and how long it lasts (null: until it is ended)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     why: Annotated[str, Field(max_length=200)] = "paused by request"
+    for_ms: Annotated[int, Field(ge=1_000, le=PAUSE_MAX_MS)] | None = None
 
 
 def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms: int) -> APIRouter:
@@ -123,8 +126,9 @@ def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control 
         _: Annotated[NoParameters, Query()],
         request: Annotated[PauseRequest | None, Body()] = None,
     ) -> Commanded:
-        """Pause the loop: it neither decides nor acts after the current tick."""
-        allowed(credentials).pause((request or PauseRequest()).why)
+        """Pause the loop: it neither decides nor acts after the current tick. A restart does not end it."""
+        wanted = request or PauseRequest()
+        allowed(credentials).pause(wanted.why, wanted.for_ms)
         return Commanded(accepted="pause", loop=loop(source().loop))
 
     @router.post("/loop/continue", status_code=202)

@@ -19,6 +19,7 @@ from yarnctl.api.decision_answers import DecisionDetail, Explained, RefusalOut
 from yarnctl.api.order_answers import BudgetOut, CheckpointOut, DecisionSummary, ReclaimList, TimeLostOut
 from yarnctl.api.paged import Page
 from yarnctl.api.report_answers import ReportOut
+from yarnctl.api.status_answers import StatusOut
 from yarnctl.daemon.view.occupancy import role_of
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.recent_orders import Decided
@@ -257,6 +258,11 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
     def snapshot(_: Annotated[NoParameters, Query()]) -> SnapshotOut:
         """A summary of the loop, the cluster and its queues."""
         return from_view.snapshot(source())
+
+    @router.get("/status")
+    def status(_: Annotated[NoParameters, Query()]) -> StatusOut:
+        """The daemon on one screen: leader, mode, lowered settings, last error, budgets."""
+        return from_view.status(source())
 
     @router.get("/applications")
     def applications(query: Annotated[ApplicationsQuery, Query()]) -> Page[Application]:
