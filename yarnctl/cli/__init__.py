@@ -43,6 +43,7 @@ COMMANDS = {
     "snapshot": ("yarnctl.cli.snapshot:command", "Show a running daemon's loop and cluster."),
     "spark-plugin": ("yarnctl.cli.spark_plugin:command", "Compile the plugin that decommissions executors."),
     "status": ("yarnctl.cli.status:command", "Show a running daemon on one screen."),
+    "what-if": ("yarnctl.cli.what_if:command", "Show what yarnctl would do for an application."),
     "wrap": ("yarnctl.cli.wrap:command", "Wrap a submit command so that its job can be preempted."),
 }
 """Every command of the program, with its line in ``--help``."""

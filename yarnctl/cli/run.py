@@ -596,6 +596,7 @@ def service(
             clock=clock_ms,  # the loop's clock: with another one, a stuck loop could seem recent for ever
             open_reads=open_reads or is_loopback(host),
             request_queue=None if loop.admission is None else loop.admission.request_queue,
+            what_if=loop.what_if,
         )
         handle = serve_in_thread(app, host, port, token=token, open_reads=open_reads)
         logging.getLogger("yarnctl.daemon").info("page and API at %s", handle.url)

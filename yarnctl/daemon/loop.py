@@ -19,6 +19,7 @@ from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
 from yarnctl.daemon.held_priorities import HeldPriorities
 from yarnctl.daemon.preemption_switch import KIND as PREEMPTION
 from yarnctl.daemon.preemption_switch import PreemptionSwitch
+from yarnctl.daemon.questions.what_if_desk import NewestState, WhatIfDesk
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
 from yarnctl.daemon.waiting_log import WaitingLog, warnings
@@ -280,6 +281,7 @@ class Loop:
         in_place: Callable[[], None] = lambda: None,
         names: QueueNames | None = None,
         adopt: Callable[[Controller, NamedQueues, Resolved], Controller] = lambda controller, *_: controller,
+        what_if: WhatIfDesk | None = None,
         reload: Callable[[Controller], Controller] | None = None,
     ) -> None:
         self.controller = controller
@@ -322,6 +324,9 @@ class Loop:
             # The service may answer before the first tick, with the requests of an earlier run.
             publisher.admission = self.admission.shown()
             publisher.set_status(publisher.view.loop, self._started_at_ms)
+        self.what_if = what_if
+        if what_if is not None:
+            what_if.on_wake = self.wake
         self._in_place = in_place
         self._names = names
         self._adopt = adopt
@@ -411,7 +416,20 @@ class Loop:
         self._publish()
         if self.publisher.ungranted is not None:  # the tick's orders are sent
             self.publisher.ungranted.read(self.publisher.view.waiting, self.publisher.view.snapshot)
+        if self.what_if is not None and self.what_if.is_asked:
+            self.what_if.answer(self.controller, self._newest)
         return wake_at_ms
+
+    def _newest(self) -> NewestState | None:
+        """Return a new snapshot for a question, and what was held; None: the cluster is not seen."""
+        seen = self.port.last_observation
+        snapshot = None if self._observe_soon is None else self._observe_soon()
+        if snapshot is None or seen is None:
+            return None
+        shown = self.port.with_deadlines(snapshot)
+        return NewestState(
+            snapshot=shown, at_ms=self.controller.now_ms, held=seen.held, consents=seen.consents
+        )
 
     def _require_in_place(self) -> None:
         try:

@@ -52,6 +52,7 @@ from yarnctl.daemon.named_queues import (
     with_paths,
 )
 from yarnctl.daemon.preemption_switch import PreemptionSwitch
+from yarnctl.daemon.questions.what_if_desk import WhatIfDesk
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
@@ -59,13 +60,14 @@ from yarnctl.daemon.view.published import LoopStatus, Publisher
 from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.deciding.admission.payments import sold_deadlines
 from yarnctl.deciding.controller import Controller, Remembered
-from yarnctl.deciding.model import Change, OrderAction, Snapshot
+from yarnctl.deciding.model import Change, OrderAction, Snapshot, TaskView
 from yarnctl.deciding.order import Order, set_back
 from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import LossRule, Settings, validate
+from yarnctl.deciding.what_if.supposed import LostNode
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.gateway import READ_ONLY, USE_YARN_UI, service_at
@@ -206,6 +208,12 @@ class Attached(ClusterPort, Protocol):
 
     def observe_soon(self) -> Snapshot | None:
         """Poll the cluster for the view; None if it does not answer."""
+
+    def tasks_of(self, applications: tuple[str, ...]) -> Mapping[str, tuple[TaskView, ...]]:
+        """Return the tasks of the applications that answer."""
+
+    def node_load(self, node: str, snapshot: Snapshot) -> LostNode:
+        """Return a node's size and what runs on it; raises BadInput for an unknown one."""
 
     def use_budgets(self, budgets: tuple[LossRule, ...], left_alone_users: tuple[str, ...]) -> None:
         """Use other loss budgets, with queues by path, and other users that opt out from now on."""
@@ -397,6 +405,7 @@ def make_loop(
         admission=admission,
         names=names,
         adopt=adopt,
+        what_if=WhatIfDesk(attached.tasks_of, attached.node_load),
         reload=None if reread is None else reload,
         in_place=lambda: _require_in_place(state, journal),
     )

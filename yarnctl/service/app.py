@@ -16,6 +16,7 @@ from fastapi import APIRouter, FastAPI, Response
 
 import yarnctl.service.answers.error_body as problems
 from yarnctl.daemon.admission.request_queue import RequestQueue
+from yarnctl.daemon.questions.what_if_desk import WhatIfDesk
 from yarnctl.daemon.view.published import Control, View
 from yarnctl.listening.names import LOOPBACK_NAMES
 from yarnctl.service.routes.admissions import admission_routes
@@ -23,6 +24,7 @@ from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.routes.market import market_routes
 from yarnctl.service.routes.placement import run_routes
+from yarnctl.service.routes.questions import question_routes
 from yarnctl.service.security.middleware import Guards
 from yarnctl.service.security.tokens import Tokens
 
@@ -73,6 +75,7 @@ def make_app(
     open_reads: bool = True,
     clock: Callable[[], int] = now_ms,
     request_queue: RequestQueue | None = None,
+    what_if: WhatIfDesk | None = None,
 ) -> FastAPI:
     """Return the app.
 
@@ -80,6 +83,7 @@ def make_app(
     tokens or without ``control`` every write is an error. ``journal``: the path named in errors about ids
     that are no longer kept. ``names``: the host names that are answered. Without ``open_reads`` reading needs
     a token. ``clock``: that of :attr:`View.now_ms`, in ms. ``request_queue`` None: admission is disabled.
+    ``what_if`` None: no loop answers questions.
     """
     app = FastAPI(
         title="yarnctl",
@@ -97,6 +101,7 @@ def make_app(
     app.include_router(admission_routes(source, tokens, request_queue))
     app.include_router(market_routes(source, tokens, request_queue))
     app.include_router(run_routes(source))
+    app.include_router(question_routes(what_if))
     app.include_router(page_routes())
     app.add_middleware(Guards, names=names, tokens=None if open_reads else tokens)
     return app

@@ -88,6 +88,9 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 FREE = frozenset({"/healthz", "/readyz", "/", "/page.js", "/page.css", "/docs", "/docs.js", "/openapi.json"})
 """Addresses without information about the cluster; they never need a token."""
 
+QUESTIONS = frozenset({"/v1/what-if"})
+"""Addresses that are read by POST: they change nothing."""
+
 BODY_MAX_BYTES = 16_384
 HOST_REMEDY = "use http://127.0.0.1 or http://localhost, or restart yarnctl run with --allow-host NAME"
 ORIGIN_REMEDY = "send no Origin header, or open the page at this address or at a name given with --allow-host"
@@ -147,7 +150,8 @@ class Guards:
 
     def _require_reader(self, scope: MutableMapping[str, Any]) -> None:
         """Raise ApiProblem if the caller may not read the address; the routes check writes."""
-        if self.readers is None or scope["path"] in FREE or scope["method"] not in ("GET", "HEAD"):
+        reads = scope["method"] in ("GET", "HEAD") or scope["path"] in QUESTIONS
+        if self.readers is None or scope["path"] in FREE or not reads:
             return
         caller = reader(self.readers, bearer_of(scope["headers"]), scope["path"])
         if not caller.may("read"):
