@@ -24,6 +24,7 @@ from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.routes.market import market_routes
 from yarnctl.service.routes.placement import run_routes
 from yarnctl.service.security.middleware import Guards
+from yarnctl.service.security.proxies import Prefixed
 from yarnctl.service.security.tokens import Tokens
 
 STUCK_MS = 60_000  # After this time without a published view the loop counts as stuck
@@ -73,6 +74,7 @@ def make_app(
     open_reads: bool = True,
     clock: Callable[[], int] = now_ms,
     request_queue: RequestQueue | None = None,
+    prefix: str = "",
 ) -> FastAPI:
     """Return the app.
 
@@ -80,6 +82,7 @@ def make_app(
     tokens or without ``control`` every write is an error. ``journal``: the path named in errors about ids
     that are no longer kept. ``names``: the host names that are answered. Without ``open_reads`` reading needs
     a token. ``clock``: that of :attr:`View.now_ms`, in ms. ``request_queue`` None: admission is disabled.
+    ``prefix``: the path behind a proxy ("": none).
     """
     app = FastAPI(
         title="yarnctl",
@@ -88,6 +91,7 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
+        redirect_slashes=False,  # such a redirect names the host of the request
     )
     problems.install(app)
     app.include_router(state_routes(source, clock, STUCK_MS))
@@ -99,6 +103,8 @@ def make_app(
     app.include_router(run_routes(source))
     app.include_router(page_routes())
     app.add_middleware(Guards, names=names, tokens=None if open_reads else tokens)
+    if prefix:
+        app.add_middleware(Prefixed, prefix=prefix)
     return app
 
 
