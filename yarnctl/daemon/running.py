@@ -266,8 +266,18 @@ def found_hdfs(cluster: ClusterAddress, *, required: bool) -> ClusterAddress:
     return msgspec.structs.replace(cluster, name_nodes=found)
 
 
-Serve = Callable[[Loop, StateDir], Callable[[], None]]
-"""Starts the service for a loop and returns how to stop it."""
+class Service(Protocol):
+    """The running API and page."""
+
+    def reload(self) -> None:
+        """Read the certificate's files again."""
+
+    def stop(self) -> None:
+        """End within a few seconds."""
+
+
+Serve = Callable[[Loop, StateDir], Service]
+"""Starts the service for a loop."""
 
 
 Reread = Callable[[], tuple[Plan, Callable[[], None]]]
@@ -277,7 +287,7 @@ Of the plan, the names of queues, the budgets and the controller's settings coun
 
 
 def run(plan: Plan, serve: Serve | None = None, reread: Reread | None = None) -> None:
-    """Run the daemon until SIGTERM, SIGINT or its last tick; SIGHUP reloads the settings."""
+    """Run the daemon until SIGTERM, SIGINT or its last tick; SIGHUP reloads settings and certificate."""
     plan = with_hdfs(plan)
     with ExitStack() as stack:
         state = stack.enter_context(StateDir(plan.state_dir, lambda: secrets.token_hex(4)))
@@ -301,9 +311,10 @@ def run(plan: Plan, serve: Serve | None = None, reread: Reread | None = None) ->
             _list_changes(plan, () if rebuilt is None else rebuilt.changes)
         loop, journal = make_loop(plan, state, port, rebuilt, first_asks, names, reread)
         stack.push(journal)
-        if serve is not None:
-            stack.callback(serve(loop, state))
-        _stop_on_signals(loop, stack)
+        service = None if serve is None else serve(loop, state)
+        if service is not None:
+            stack.callback(service.stop)  # after the loop has released the lock
+        _stop_on_signals(loop, stack, service)
         loop.run(plan.ticks)
 
 
@@ -581,7 +592,7 @@ def hdfs_client(cluster: ClusterAddress) -> WebHdfs:
     return WebHdfs(cluster.name_nodes, cluster.identity, limits, bulk_limits=limits, ca_file=cluster.ca_file)
 
 
-def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:
+def _stop_on_signals(loop: Loop, stack: ExitStack, service: Service | None) -> None:
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -594,6 +605,8 @@ def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:
             loop.stop()
         else:
             loop.reload()
+            if service is not None:
+                service.reload()
 
     stack.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, hung_up))
 

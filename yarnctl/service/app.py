@@ -26,6 +26,7 @@ from yarnctl.service.routes.market import market_routes
 from yarnctl.service.routes.placement import run_routes
 from yarnctl.service.routes.questions import question_routes
 from yarnctl.service.security.middleware import Guards
+from yarnctl.service.security.proxies import Prefixed
 from yarnctl.service.security.tokens import Tokens
 
 STUCK_MS = 60_000  # After this time without a published view the loop counts as stuck
@@ -76,6 +77,7 @@ def make_app(
     clock: Callable[[], int] = now_ms,
     request_queue: RequestQueue | None = None,
     what_if: WhatIfDesk | None = None,
+    prefix: str = "",
 ) -> FastAPI:
     """Return the app.
 
@@ -84,6 +86,7 @@ def make_app(
     that are no longer kept. ``names``: the host names that are answered. Without ``open_reads`` reading needs
     a token. ``clock``: that of :attr:`View.now_ms`, in ms. ``request_queue`` None: admission is disabled.
     ``what_if`` None: no loop answers questions.
+    ``prefix``: the path behind a proxy ("": none).
     """
     app = FastAPI(
         title="yarnctl",
@@ -92,6 +95,7 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
+        redirect_slashes=False,  # such a redirect names the host of the request
     )
     problems.install(app)
     app.include_router(state_routes(source, clock, STUCK_MS))
@@ -104,6 +108,8 @@ def make_app(
     app.include_router(question_routes(what_if))
     app.include_router(page_routes())
     app.add_middleware(Guards, names=names, tokens=None if open_reads else tokens)
+    if prefix:
+        app.add_middleware(Prefixed, prefix=prefix)
     return app
 
 
