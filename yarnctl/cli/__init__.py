@@ -25,6 +25,7 @@ COMMANDS = {
     "config": ("yarnctl.cli.config:command", "Show, check and write the file of settings."),
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions and reasons."),
     "explain": ("yarnctl.cli.explain:command", "Explain a decision and its cost."),
+    "history": ("yarnctl.cli.history:command", "Import the jobs that a cluster ran as tables."),
     "journal": ("yarnctl.cli.journal:command", "Export a journal to Parquet; delete what is exported."),
     "pause": ("yarnctl.cli.pause:command", "Pause a running daemon, for a while."),
     "place": ("yarnctl.cli.place:command", "Submit an application on the framework that meets a deadline."),
