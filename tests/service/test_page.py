@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -576,3 +578,16 @@ def test_no_column_of_the_description_is_cut_off(page, served):
     page.open(f"{served.url}/docs")
     page.until("document.querySelectorAll('#api section').length > 20")
     assert set(page.script(OVERFLOWS)) == {0}
+
+
+UPLOT = {
+    "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+    "uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+    "uPlot.LICENSE": "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
+}
+"""uPlot 1.6.32 as the npm registry has it (`npm pack uplot@1.6.32`), with its licence (MIT)."""
+
+
+def test_the_chart_s_library_is_as_it_was_published():
+    folder = files("yarnctl.service").joinpath("page")
+    assert {name: hashlib.sha256(folder.joinpath(name).read_bytes()).hexdigest() for name in UPLOT} == UPLOT
