@@ -344,7 +344,10 @@ def make_loop(
     if names is not None and names.found is not None:
         plan = _with_paths(plan, names.named, names.found)
     enforce = plan.attachment.enforce
-    publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
+    web = plan.cluster.resource_managers[0].rstrip("/")
+    publisher = Publisher(
+        LoopStatus(mode="enforce" if enforce else "observe", resource_manager=web), clock_ms()
+    )
     publisher.ungranted = Ungranted(attached.activities)
     _go_on(rebuilt, attached, publisher)
     lock = _lock(plan, state) if enforce else None

@@ -25,22 +25,13 @@ from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.routes.market import market_routes
 from yarnctl.service.routes.placement import run_routes
 from yarnctl.service.routes.questions import question_routes
-from yarnctl.service.security.middleware import Guards
+from yarnctl.service.security.middleware import PAGE_FILES, Guards
 from yarnctl.service.security.proxies import Prefixed
 from yarnctl.service.security.tokens import Tokens
 
 STUCK_MS = 60_000  # After this time without a published view the loop counts as stuck
 
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
-FILES = {
-    "/": "index.html",
-    "/page.js": "page.js",
-    "/page.css": "page.css",
-    "/docs": "docs.html",
-    "/docs.js": "docs.js",
-}
-"""The page and the API's description: files of this package, nothing from other hosts."""
-
 ABOUT = """\
 What yarnctl observes, decides and does. The loop publishes a view after each tick; answers are made from it.
 
@@ -117,7 +108,7 @@ def page_routes() -> APIRouter:
     """Return a route for each file; the files are read once, at the start."""
     router = APIRouter(include_in_schema=False)
     folder = files("yarnctl.service").joinpath("page")
-    for path, name in FILES.items():
+    for path, name in PAGE_FILES.items():
         _add(router, path, folder.joinpath(name).read_bytes(), TYPES[name.rpartition(".")[2]])
     return router
 

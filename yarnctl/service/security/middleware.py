@@ -97,7 +97,20 @@ def reader(tokens: Tokens, credentials: Credential, path: str) -> Caller:
     return caller
 
 
-FREE = frozenset({"/healthz", "/readyz", "/", "/page.js", "/page.css", "/docs", "/docs.js", "/openapi.json"})
+PAGE_FILES = {
+    "/": "index.html",
+    "/page.js": "page.js",
+    "/sections.js": "sections.js",
+    "/chart.js": "chart.js",
+    "/elements.js": "elements.js",
+    "/page.css": "page.css",
+    "/uPlot.iife.min.js": "uPlot.iife.min.js",
+    "/uPlot.min.css": "uPlot.min.css",
+    "/docs": "docs.html",
+    "/docs.js": "docs.js",
+}
+"""The page and the API's description: files of this package, nothing from other hosts."""
+FREE = frozenset({"/healthz", "/readyz", "/openapi.json", *PAGE_FILES})
 """Addresses without information about the cluster; they never need a token."""
 
 QUESTIONS = frozenset({"/v1/what-if"})
