@@ -10,6 +10,7 @@ Only nodes without a label are played. Tasks that are not observed do not end by
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
@@ -188,7 +189,7 @@ class Forward:
             snapshot=self._snapshot,
             cluster="seen",
             facts=tuple(self._facts),
-            held=self._held,
+            held=self._held_at(at_span.expected_ms),
             consents=self._consents,
         )
         self._facts.clear()
@@ -203,6 +204,16 @@ class Forward:
             tasks = self._observed(victims, at_span)
             silent = tuple(name for name in victims if name not in tasks)
             seen = Observation(now_ms=now_ms, as_of_ms=now_ms, tasks=tasks, unreachable=silent)
+
+    def _held_at(self, later_ms: int) -> tuple[HeldTime, ...]:
+        """Return what payers of loss budgets will have held, with what they hold now: budgets grow."""
+        used_mib: Counter[str] = Counter()
+        for view in self._snapshot.applications:
+            for payer in (view.queue, view.application, f"user:{view.user}"):
+                used_mib[payer] += view.used.memory_mib
+        return tuple(
+            held._replace(mib_ms=held.mib_ms + used_mib[held.payer] * later_ms) for held in self._held
+        )
 
     def _observed(self, victims: tuple[str, ...], at_span: Span) -> dict[str, tuple[TaskView, ...]]:
         """Return tasks as they will be at an instant: those that have ended are gone, others progress."""
@@ -243,6 +254,8 @@ class Forward:
         predicted_ms = order.predicted_ms(self._controller.settings)
         passed_ms = max(0, self._now_ms + at_span.expected_ms - order.ordered_at_ms)
         left = _uncertain(max(0, predicted_ms - passed_ms))
+        limit_ms = order.limit_ms(self._controller.settings)  # so long it may show no progress
+        left = left._replace(most_ms=max(left.most_ms, limit_ms - passed_ms))
         self._events.append(_Event(at_span.then(left), "order", order.order))
 
     # --- the cluster ----------------------------------------------------------------------------
