@@ -257,7 +257,7 @@ class Loop:
     tasks cannot be suspended, by attempt. ``in_place`` raises OSError if the state directory was replaced.
     ``names`` resolves queues (None: the controller has the port's own); ``adopt`` returns the controller that
     decides by their paths. ``reload`` reads the settings again and returns the controller
-    that decides by them.
+    that decides by them. ``notify`` sends lines to the service manager.
     """
 
     def __init__(
@@ -283,6 +283,7 @@ class Loop:
         adopt: Callable[[Controller, NamedQueues, Resolved], Controller] = lambda controller, *_: controller,
         what_if: WhatIfDesk | None = None,
         reload: Callable[[Controller], Controller] | None = None,
+        notify: Callable[..., object] = lambda *_: None,
     ) -> None:
         self.controller = controller
         self.port = port
@@ -335,6 +336,7 @@ class Loop:
         self._unresolved: tuple[ModeReason, ...] = ()
         self._waiting_log = WaitingLog()
         self._ended: ModeReason | None = None
+        self._notify = notify
 
     # --- control (any thread) -----------------------------------------------------------------
 
@@ -376,7 +378,9 @@ class Loop:
         self._ended = None
         try:
             while not self._stopping and (ticks is None or self.ticks < ticks):
-                self._wait_until(self._once())
+                wake_at_ms = self._once()
+                self._notify(*(("READY=1",) if self.ticks == 1 else ()), "WATCHDOG=1")
+                self._wait_until(wake_at_ms)
             self._ended = AskedToStop() if self._stopping else TicksDone(self.ticks)
         except BaseException as error:
             self._ended = LoopFailed(type(error).__name__, str(error)[:FAULT_MAX])
@@ -581,6 +585,7 @@ class Loop:
 
     def _end(self) -> None:
         """Restore settings and withdraw orders, publish the end, and release the lock, in this order."""
+        self._notify("STOPPING=1")
         try:
             self._undo()
         finally:
@@ -652,9 +657,11 @@ class Loop:
         story = status.state, status.why
         if story != self._logged:
             self._logged = story
+            because = f": {joined(status.why)}" if status.why else ""
+            line = f"{status.state}{because} ({status.mode})"
+            self._notify(f"STATUS={' '.join(line.split())}")
             if story != self._state_logged:  # which the recorder has just logged
-                because = f": {joined(status.why)}" if status.why else ""
-                _LOG.info("%s%s (%s)", status.state, because, status.mode)
+                _LOG.info("%s", line)
         if self.admission is not None:
             self.publisher.admission = self.admission.shown()
         self.publisher.left_alone = self._left_alone()

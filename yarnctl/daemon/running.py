@@ -81,6 +81,7 @@ from yarnctl.journal.rendering import joined
 from yarnctl.loop import ClusterPort
 from yarnctl.restoring.change_file import ChangeFiles, command_for, described, stored_records
 from yarnctl.restoring.restorer import Restorer
+from yarnctl.service_manager import notify
 
 APART_MS = 5_000  # The difference of the wall clock that is logged: checkpoints contain its time
 
@@ -422,6 +423,7 @@ def make_loop(
         what_if=WhatIfDesk(attached.tasks_of, attached.node_load),
         reload=None if reread is None else reload,
         in_place=lambda: _require_in_place(state, journal),
+        notify=notify,
     )
     return loop, journal
 

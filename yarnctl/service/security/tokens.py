@@ -126,11 +126,17 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_private(file: Path, where: str) -> bytes:
-    """Return the bytes of a file that only its owner can read; raises BadInput naming ``where``."""
+    """Return the bytes of a file that only its owner can read; raises BadInput naming ``where``.
+
+    A credential of the service manager is in a folder that no other user can enter. Its mode may show the
+    access list by which this user reads it.
+    """
+    credentials = os.environ.get("CREDENTIALS_DIRECTORY", "")
+    is_credential = bool(credentials) and file.parent == Path(credentials)
     try:
         with file.open("rb") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
-            if mode & OTHERS:
+            if mode & OTHERS and not is_credential:
                 raise BadInput(
                     where, f"other users can read or change it (mode {mode:o})", f"chmod 600 {file}"
                 )
