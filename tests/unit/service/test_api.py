@@ -313,9 +313,9 @@ def test_metrics_can_be_parsed_and_agree_with_the_view(served):
     assert values["yarnctl_loop_state", ("state", "running")] == 1
     assert values["yarnctl_build_info", ("python", platform.python_version()), ("version", VERSION)] == 1
     seen = from_view.snapshot(last()).queues
-    pending = {each.queue: values["yarnctl_queue_pending_containers", ("queue", each.queue), ("role", each.role)]
-        for each in seen}  # fmt: skip
-    assert pending == {each.queue: each.pending for each in seen}
+    for each in seen:
+        labels = ("queue", each.queue), ("role", each.role)
+        assert values["yarnctl_queue_pending_containers", *labels] == each.pending
     (loss,) = last().reporting.report(0).losses
     for name, mib_ms in (("kept", loss.kept_mib_ms), ("lost", loss.lost_mib_ms)):
         assert (
