@@ -91,7 +91,11 @@ def configuration() -> str:
 def metrics() -> str:
     """Return the page of every metric, read from the source that makes them."""
     tree = ast.parse(inspect.getsource(import_module("yarnctl.service.routes.prometheus")))
-    kinds = {"GaugeMetricFamily": "gauge", "CounterMetricFamily": "counter", "_histogram": "histogram"}
+    kinds = {
+        "GaugeMetricFamily": "gauge",
+        "CounterMetricFamily": "counter",
+        "HistogramMetricFamily": "histogram",
+    }
     rows = []
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in kinds):

@@ -10,6 +10,7 @@ import pytest
 
 from tests.property.stories import job
 from tests.unit.service.played import SETUP, PublishedRun, busy, last, views, whole
+from yarnctl.daemon.view.histogram import ORDER_BOUNDS_MS, Histogram
 from yarnctl.daemon.view.occupancy import (
     SPACING_MAX_MS,
     SPACING_MIN_MS,
@@ -18,7 +19,7 @@ from yarnctl.daemon.view.occupancy import (
     Sample,
     role_of,
 )
-from yarnctl.daemon.view.published import BOUNDS_MS, Counting, Histogram, LoopStatus, Publisher, View, quieted
+from yarnctl.daemon.view.published import Counting, LoopStatus, Publisher, View, quieted
 from yarnctl.daemon.view.recent_orders import RecentOrders
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
@@ -277,7 +278,7 @@ def test_counters_only_grow_and_agree_with_the_journal():
 def test_a_span_falls_into_the_bucket_that_holds_it(span_ms, place):
     seen = Histogram().plus(span_ms)
     assert [i for i, count in enumerate(seen.counts) if count] == [place]
-    assert len(seen.counts) == len(BOUNDS_MS) + 1
+    assert len(seen.counts) == len(ORDER_BOUNDS_MS) + 1
     assert seen.sum_ms == span_ms
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": ("yarnctl.cli.explain:command", "Explain a decision and its cost."),
     "history": ("yarnctl.cli.history:command", "Import the jobs that a cluster ran as tables."),
     "journal": ("yarnctl.cli.journal:command", "Export a journal to Parquet; delete what is exported."),
+    "monitoring": ("yarnctl.cli.monitoring:command", "Write alert rules and a Grafana board."),
     "pause": ("yarnctl.cli.pause:command", "Pause a running daemon, for a while."),
     "place": ("yarnctl.cli.place:command", "Submit an application on the framework that meets a deadline."),
     "profile": ("yarnctl.cli.profile:command", "Run an application to measure how long it takes."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 
 import msgspec
 import pytest
@@ -11,12 +12,16 @@ from tests.unit.service.conftest import TOKEN
 from tests.unit.service.played import busy, last, views, whole
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.loss_budget import BudgetStanding
+from yarnctl.deciding.model import Change
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import AskedToStop, ClusterFault, HdfsUnwritable, LockHeldElsewhere
 from yarnctl.deciding.records import Decision
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import text
+from yarnctl.service.answers import from_view
+from yarnctl.service.answers.from_view import VERSION
 from yarnctl.service.routes import lists
 
 RESEARCH, PRODUCTION = "application_1_000001", "application_1_000002"
@@ -306,7 +311,35 @@ def test_metrics_can_be_parsed_and_agree_with_the_view(served):
     assert values["yarnctl_actions_total", ("action", "suspend"), ("outcome", "accepted")] == 6
     assert values["yarnctl_checkpoint_seconds_count",] == len(last().checkpoints)
     assert values["yarnctl_loop_state", ("state", "running")] == 1
+    assert values["yarnctl_build_info", ("python", platform.python_version()), ("version", VERSION)] == 1
+    seen = from_view.snapshot(last()).queues
+    for each in seen:
+        labels = ("queue", each.queue), ("role", each.role)
+        assert values["yarnctl_queue_pending_containers", *labels] == each.pending
+    (loss,) = last().reporting.report(0).losses
+    for name, mib_ms in (("kept", loss.kept_mib_ms), ("lost", loss.lost_mib_ms)):
+        assert (
+            values[f"yarnctl_{name}_work_byte_seconds_total", ("queue", loss.queue)] == mib_ms * 2**20 / 1000
+        )
+    assert values["yarnctl_production_wait_seconds_count", ("queue", "production")] == 1
     assert RESEARCH not in answer.text
+
+
+def test_metrics_have_budgets_of_queues_and_never_of_users(served):
+    budgets = [BudgetStanding(kind, name, "ann", 0.02, 3_600_000, 1, 1_024 * 9_000, 72_000, 3, 4_000)
+        for kind, name in (("queue", "root.research"), ("user", "ann"), ("job", RESEARCH))]  # fmt: skip
+    status = msgspec.structs.replace(
+        last().loop, leads=True, changes=(Change("queue", "root.research", "1", "0.3"),)
+    )
+    served.view = msgspec.structs.replace(last(), budgets=tuple(budgets), loop=status)
+    lines = served.answer("/metrics").text.splitlines()
+    assert [each for each in lines if each.startswith("yarnctl_budget_")] == [
+        'yarnctl_budget_may_lose_ratio{queue="root.research"} 0.02',
+        'yarnctl_budget_lost_seconds{queue="root.research"} 72.0',
+        'yarnctl_budget_left_seconds{queue="root.research"} 9.0',
+    ]
+    assert 'yarnctl_lowered_settings{kind="queue"} 1.0' in lines
+    assert "yarnctl_leader 1.0" in lines
 
 
 # --- what is refused ----------------------------------------------------------------------------------

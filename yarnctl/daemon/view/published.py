@@ -6,7 +6,6 @@ here reads a clock: times are those of the port.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -14,10 +13,12 @@ import msgspec
 
 from yarnctl.api.cluster_answers import LoopState, Mode
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
+from yarnctl.daemon.view.histogram import Histogram
 from yarnctl.daemon.view.occupancy import Occupancy, Sample, sample_of
 from yarnctl.daemon.view.recent_orders import Checkpoint, Decided, RankedRecord, RecentOrders
 from yarnctl.daemon.view.reporting import Reporting
 from yarnctl.daemon.view.ungranted import Ungranted
+from yarnctl.daemon.view.waits import QueueWaits, Waits
 from yarnctl.daemon.view.why_waiting import Waiting, waiting_reasons
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
@@ -42,22 +43,6 @@ from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.deciding.time_lost import TimeLost, Waited
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.loop import ClusterIdentity
-
-BOUNDS_MS = (250, 500, 1_000, 1_500, 2_500, 5_000, 12_000, 30_000, 60_000)
-"""Upper bounds of the histograms' buckets; the last bucket has none."""
-
-
-class Histogram(msgspec.Struct, frozen=True):
-    """The number of spans in each bucket of :data:`BOUNDS_MS`, and the sum of all spans."""
-
-    counts: tuple[int, ...] = (0,) * (len(BOUNDS_MS) + 1)
-    sum_ms: int = 0
-
-    def plus(self, span_ms: int) -> Histogram:
-        """Return the histogram with one more span."""
-        place = bisect_left(BOUNDS_MS, span_ms)
-        counts = (*self.counts[:place], self.counts[place] + 1, *self.counts[place + 1 :])
-        return Histogram(counts, self.sum_ms + span_ms)
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,6 +179,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     ``budgets``: empty without the mix. ``admission`` None: off. ``version`` grows with every view.
     ``waiting``: why each preempting application of ``snapshot`` with pending requests waits. ``time_lost``:
     what waited since this daemon's start, by cause. ``reporting``: sums of the last days, which go on.
+    ``waits``: how long production has waited since this daemon's start, by queue.
     """
 
     version: int
@@ -219,6 +205,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Mapping[str, Waiting] = {}
     time_lost: tuple[Waited, ...] = ()
     reporting: Reporting | None = None
+    waits: Mapping[str, QueueWaits] = {}
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
@@ -277,6 +264,7 @@ class Publisher:
         self._counted = Counting()
         self._time_lost = TimeLost()
         self._reporting = Reporting()
+        self._waits = Waits()
         self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, EligibilityReason] = {}
         self.ungranted: Ungranted | None = None
@@ -324,6 +312,8 @@ class Publisher:
         snapshot, at_ms, quiet = self._shown(controller, observation, snapshot)
         recent = self._recent
         recent.update(controller.ledger)
+        if snapshot is not None:
+            self._waits.look(snapshot, controller.settings, observation.now_ms)
         self._time_lost.look(controller.verdicts, observation.now_ms)
         self._view = View(
             version=last.version + 1,
@@ -349,6 +339,7 @@ class Publisher:
             waiting=self._waiting(controller, status, snapshot, observation.now_ms),
             time_lost=self._time_lost.rows(),
             reporting=self._reporting,
+            waits=self._waits.by_queue(observation.now_ms),
         )
 
     def _waiting(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from yarnctl.api.report_answers import GainOut, LossOut, NotTakenOut, ReportOut, WaitedLess
 from yarnctl.daemon.view.natural_ends import MODEL_RATIO, Arrival, NaturalEnds
@@ -54,6 +54,13 @@ class _Gain:
         self.spread_ms += (arrival.at_ms - since_ms) * arrival.spread_ratio
 
 
+class Work(NamedTuple):
+    """Work of tasks that gave their containers, in MiB-ms: done again, and kept."""
+
+    lost_mib_ms: int
+    kept_mib_ms: int
+
+
 class _Loss:
     def __init__(self) -> None:
         self.verbs: Counter[str] = Counter()
@@ -72,6 +79,7 @@ class Reporting:
         self._expected: dict[str, list[Arrival]] = {}
         self._awaited: dict[str, None] = {}
         self._requesters: dict[str, tuple[str, str]] = {}
+        self._work: dict[str, Work] = {}
         self._lock = Lock()
         self.now_ms = 0
 
@@ -171,8 +179,17 @@ class Reporting:
         lost_ms = story.lost_work_ms
         if not story.verb and story.order_verb == "kill":
             lost_ms = done_ms
+        kept_ms = max(0, done_ms - lost_ms)
         loss.lost_mib_ms += lost_ms * mib
-        loss.kept_mib_ms += max(0, done_ms - lost_ms) * mib
+        loss.kept_mib_ms += kept_ms * mib
+        if story.verb:
+            before = self._work.get(queue, Work(0, 0))
+            self._work[queue] = Work(before.lost_mib_ms + lost_ms * mib, before.kept_mib_ms + kept_ms * mib)
+
+    def work(self) -> Mapping[str, Work]:
+        """Return what research lost and kept since the start, by queue. Any thread may call it."""
+        with self._lock:
+            return dict(sorted(self._work.items()))
 
     def _forget(self) -> None:
         oldest = _begin(self.now_ms - KEPT_MS)

@@ -15,6 +15,7 @@ have a path, which a gateway puts before the daemon's paths (``gateway``).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -36,6 +37,7 @@ from yarnctl.hadoop.http.answers import (
 )
 from yarnctl.hadoop.http.auth import Identity, session_auth
 from yarnctl.hadoop.http.gateway import normal_base, placed
+from yarnctl.hadoop.http.request_counts import REQUESTS, Result
 from yarnctl.hadoop.http.session import (
     FOREIGN,
     CallLimits,
@@ -315,15 +317,27 @@ class Transport:
     ) -> HttpAnswer:
         try:
             try:
-                got = exchange(session, self.limits, method, url, headers, body)
+                got = self._exchange(session, method, url, body, headers)
             except ExchangeFailed as problem:
                 if method != "GET" or not problem.is_closed:
                     raise
                 # A daemon may close a kept connection at any time; nothing of an answer had come.
-                got = exchange(session, self.limits, method, url, headers, body)
+                got = self._exchange(session, method, url, body, headers)
         except ExchangeFailed as problem:
             raise self._explained(url, method, problem) from None
         return _answer(got, url)
+
+    def _exchange(
+        self, session: requests.Session, method: str, url: str, body: bytes, headers: dict[str, str]
+    ) -> Received:
+        began_s = time.monotonic()
+        result: Result = "failed"
+        try:
+            got = exchange(session, self.limits, method, url, headers, body)
+            result = "answered" if got.status < 400 else "rejected"
+            return got
+        finally:
+            REQUESTS.add(self.daemon, url, result, time.monotonic() - began_s)
 
     def _explained(self, url: str, method: str, failed: ExchangeFailed) -> Unreachable:
         """Return our error, without the library's text (it may quote the whole URL)."""

@@ -1,8 +1,10 @@
-"""The view as Prometheus metrics; no label holds an application or a user, so that series stay bounded."""
+"""The view as Prometheus metrics; no label has an application or a user, so that series stay bounded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import platform
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import get_args
 
@@ -11,10 +13,13 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from yarnctl.api.cluster_answers import LoopState
-from yarnctl.daemon.view.published import BOUNDS_MS, Histogram, View
+from yarnctl.daemon.view.histogram import Histogram
+from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
 from yarnctl.deciding.lifecycle import OPEN
-from yarnctl.service.answers.from_view import counted, snapshot
+from yarnctl.deciding.model import ChangeKind
+from yarnctl.hadoop.http.request_counts import REQUESTS
+from yarnctl.service.answers.from_view import VERSION, budget, counted, snapshot
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -42,6 +47,16 @@ class _OfView(Collector):
             yield from part(self.view)
 
 
+def _build(view: View) -> Iterator[Metric]:
+    labels = {"version": VERSION, "python": platform.python_version()}
+    build = GaugeMetricFamily("yarnctl_build_info", "1; the version is in the labels.", labels=list(labels))
+    build.add_metric(list(labels.values()), 1.0)
+    yield build
+    yield GaugeMetricFamily(
+        "yarnctl_start_time_seconds", "Instant of the loop's start.", view.loop.started_at_ms / 1000
+    )
+
+
 def _loop(view: View) -> Iterator[Metric]:
     status = view.loop
     state = GaugeMetricFamily("yarnctl_loop_state", "1 for the state the loop is in.", labels=["state"])
@@ -52,6 +67,10 @@ def _loop(view: View) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "yarnctl_enforcing", "1 if the loop sends orders, 0 if it only observes.", enforcing
     )
+    if status.leads is not None:
+        yield GaugeMetricFamily(
+            "yarnctl_leader", "1 if this daemon has the lock; absent if it observes.", float(status.leads)
+        )
     yield GaugeMetricFamily(
         "yarnctl_cluster_reachable",
         "1 if the ResourceManager answered the last request.",
@@ -108,6 +127,96 @@ def _cluster(view: View) -> Iterator[Metric]:
     yield from gauges
 
 
+def _queues(view: View) -> Iterator[Metric]:
+    labels = ["queue", "role"]
+    gauges = (
+        GaugeMetricFamily("yarnctl_queue_used_memory_bytes", "Memory in use, by leaf queue.", labels=labels),
+        GaugeMetricFamily(
+            "yarnctl_queue_guaranteed_memory_bytes", "Guaranteed memory, by leaf queue.", labels=labels
+        ),
+        GaugeMetricFamily(
+            "yarnctl_queue_maximum_memory_bytes", "Maximum of memory, by leaf queue.", labels=labels
+        ),
+        GaugeMetricFamily(
+            "yarnctl_queue_pending_containers", "Requested containers, by leaf queue.", labels=labels
+        ),
+    )
+    for queue in snapshot(view).queues:
+        mib = (queue.used.memory_mib, queue.guaranteed.memory_mib, queue.maximum.memory_mib)
+        for gauge, value in zip(gauges, (*(each * 2**20 for each in mib), queue.pending), strict=True):
+            gauge.add_metric([queue.queue, queue.role], value)
+    yield from gauges
+
+
+def _work(view: View) -> Iterator[Metric]:
+    lost = CounterMetricFamily(
+        "yarnctl_lost_work_byte_seconds", "Work of research that is done again, by queue.", labels=["queue"]
+    )
+    kept = CounterMetricFamily(
+        "yarnctl_kept_work_byte_seconds", "Work of research that was kept, by queue.", labels=["queue"]
+    )
+    for queue, work in (view.reporting.work() if view.reporting is not None else {}).items():
+        lost.add_metric([queue], work.lost_mib_ms * 2**20 / 1000)
+        kept.add_metric([queue], work.kept_mib_ms * 2**20 / 1000)
+    yield lost
+    yield kept
+    shown = [budget(view, each) for each in view.budgets if each.kind == "queue"]
+    allowed = GaugeMetricFamily(
+        "yarnctl_budget_may_lose_ratio", "Part of its work that a queue may lose.", labels=["queue"]
+    )
+    spent = GaugeMetricFamily(
+        "yarnctl_budget_lost_seconds", "Lost container time in the budget's window.", labels=["queue"]
+    )
+    left = GaugeMetricFamily(
+        "yarnctl_budget_left_seconds", "Container time that the queue may still lose.", labels=["queue"]
+    )
+    for each in shown:
+        allowed.add_metric([str(each.queue)], each.may_lose_ratio)
+        spent.add_metric([str(each.queue)], each.lost_ms / 1000)
+        left.add_metric([str(each.queue)], each.left_ms / 1000)
+    yield from (allowed, spent, left)
+    changes = GaugeMetricFamily(
+        "yarnctl_lowered_settings", "Settings that are lowered and not restored, by kind.", labels=["kind"]
+    )
+    lowered = Counter(change.kind for change in view.loop.changes)
+    for kind in get_args(ChangeKind):
+        changes.add_metric([kind], lowered[kind])
+    yield changes
+
+
+def _waits(view: View) -> Iterator[Metric]:
+    ended = HistogramMetricFamily(
+        "yarnctl_production_wait_seconds",
+        "How long applications of production waited for containers, by queue.",
+        labels=["queue"],
+    )
+    longest = GaugeMetricFamily(
+        "yarnctl_production_longest_wait_seconds",
+        "The longest wait of an application of production that still waits, by queue.",
+        labels=["queue"],
+    )
+    for queue, waits in view.waits.items():
+        _add(ended, (queue,), waits.ended)
+        longest.add_metric([queue], waits.longest_ms / 1000)
+    yield ended
+    yield longest
+
+
+def _requests(_: View) -> Iterator[Metric]:
+    labels = ["server", "address", "result"]
+    sent = CounterMetricFamily(
+        "yarnctl_requests", "Requests to servers of the cluster, by result.", labels=labels
+    )
+    lasted = CounterMetricFamily(
+        "yarnctl_request_seconds", "How long these requests lasted together.", labels=labels
+    )
+    for key, requests in sorted(REQUESTS.rows().items()):
+        sent.add_metric(list(key), requests.count)
+        lasted.add_metric(list(key), requests.seconds)
+    yield sent
+    yield lasted
+
+
 def _orders(view: View) -> Iterator[Metric]:
     counts = view.counts
     yield CounterMetricFamily("yarnctl_decisions", "Decisions taken.", counts.decisions)
@@ -135,8 +244,12 @@ def _orders(view: View) -> Iterator[Metric]:
     for key, count in sorted(counts.actions.items()):
         actions.add_metric(list(key), count)
     yield actions
-    yield _histogram("yarnctl_checkpoint_seconds", "From the order to its checkpoint.", counts.saved)
-    yield _histogram("yarnctl_release_seconds", "From the order to the freed container.", counts.freed)
+    saved = HistogramMetricFamily("yarnctl_checkpoint_seconds", "From the order to its checkpoint.")
+    _add(saved, (), counts.saved)
+    yield saved
+    freed = HistogramMetricFamily("yarnctl_release_seconds", "From the order to the freed container.")
+    _add(freed, (), counts.freed)
+    yield freed
 
 
 def _gate(view: View) -> Iterator[Metric]:
@@ -157,12 +270,20 @@ def _gate(view: View) -> Iterator[Metric]:
     )
 
 
-def _histogram(name: str, about: str, histogram: Histogram) -> Metric:
+def _add(family: HistogramMetricFamily, values: Sequence[str], histogram: Histogram) -> None:
     sums = list(accumulate(histogram.counts))
-    bounds = [*(str(bound_ms / 1000) for bound_ms in BOUNDS_MS), "+Inf"]
-    family = HistogramMetricFamily(name, about)
-    family.add_metric([], list(zip(bounds, map(float, sums), strict=True)), histogram.sum_ms / 1000)
-    return family
+    bounds = [*(str(bound_ms / 1000) for bound_ms in histogram.bounds_ms), "+Inf"]
+    family.add_metric(values, list(zip(bounds, map(float, sums), strict=True)), histogram.sum_ms / 1000)
 
 
-PARTS: tuple[Callable[[View], Iterator[Metric]], ...] = (_loop, _cluster, _orders, _gate)
+PARTS: tuple[Callable[[View], Iterator[Metric]], ...] = (
+    _build,
+    _loop,
+    _cluster,
+    _queues,
+    _orders,
+    _work,
+    _waits,
+    _requests,
+    _gate,
+)

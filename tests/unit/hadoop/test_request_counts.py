@@ -1,0 +1,27 @@
+"""Requests are counted by server, address and result."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.hadoop.replaying import Replay, Reply, closed_port
+from tests.unit.hadoop.test_transport import METRICS, metrics
+from yarnctl.errors import YarnctlError
+from yarnctl.hadoop.http.request_counts import REQUESTS
+
+
+def test_each_request_counts_once_with_its_result() -> None:
+    replies = iter([Reply(METRICS), Reply("{}", status=404)])
+    with Replay(lambda _: next(replies)) as rm:
+        metrics(rm.url)
+        with pytest.raises(YarnctlError):
+            metrics(rm.url)
+    down = f"http://127.0.0.1:{closed_port()}"
+    with pytest.raises(YarnctlError):
+        metrics(down)
+    rows = REQUESTS.rows()
+    address, dead = (url.removeprefix("http://") for url in (rm.url, down))
+    assert rows["ResourceManager", address, "answered"].count == 1
+    assert rows["ResourceManager", address, "rejected"].count == 1
+    assert rows["ResourceManager", dead, "failed"].count == 1
+    assert rows["ResourceManager", address, "answered"].seconds > 0

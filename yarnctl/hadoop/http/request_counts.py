@@ -1,0 +1,41 @@
+"""Counts the requests that this process sends, for its metrics."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit
+
+Result = Literal["answered", "rejected", "failed"]
+"""``rejected``: an answer with a status of 400 or more; ``failed``: no whole answer."""
+
+
+class RequestTally(NamedTuple):
+    """How many requests were sent, and how long they lasted together, in seconds."""
+
+    count: int
+    seconds: float
+
+
+class RequestCounts:
+    """Requests by kind of server, address and result. Any thread may call it."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str, Result], RequestTally] = {}
+        self._lock = Lock()
+
+    def add(self, daemon: str, url: str, result: Result, seconds: float) -> None:
+        """Count one request to ``daemon`` at the address of ``url``."""
+        key = daemon, urlsplit(url).netloc, result
+        with self._lock:
+            before = self._rows.get(key, RequestTally(0, 0.0))
+            self._rows[key] = RequestTally(before.count + 1, before.seconds + seconds)
+
+    def rows(self) -> dict[tuple[str, str, Result], RequestTally]:
+        """Return all counts."""
+        with self._lock:
+            return dict(self._rows)
+
+
+REQUESTS = RequestCounts()
+"""The requests of all clients of this process."""
