@@ -18,12 +18,13 @@ import yarnctl.service.answers.error_body as problems
 from yarnctl.daemon.admission.request_queue import RequestQueue
 from yarnctl.daemon.view.published import Control, View
 from yarnctl.listening.names import LOOPBACK_NAMES
+from yarnctl.service.answers.own_view import own_view
 from yarnctl.service.routes.admissions import admission_routes
 from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.routes.market import market_routes
 from yarnctl.service.routes.placement import run_routes
-from yarnctl.service.security.middleware import Guards
+from yarnctl.service.security.middleware import READER, Guards
 from yarnctl.service.security.proxies import Prefixed
 from yarnctl.service.security.tokens import Tokens
 
@@ -49,6 +50,7 @@ What yarnctl observes, decides and does. The loop publishes a view after each ti
 * With `--admission` a client requests the admission of a job with `POST /v1/admissions`, waits with
   `POST /v1/admissions/ID/renew?wait_ms=20000`, and submits the job when the state is `admitted`.
 * A token has scopes: `read`; `submit` (request, read, renew and withdraw admissions of its own user);
+  `own` (as `submit`, and read about the applications of its own user);
   `operate` (everything: pause and continue the loop, admissions of all users). Send it in the header
   `Authorization: Bearer TOKEN`. Set the daemon's tokens with `--tokens` or `--token-file`.
 * Reading is free if the daemon listens on loopback. Elsewhere it needs the scope `read`, except this page,
@@ -94,6 +96,7 @@ def make_app(
         redirect_slashes=False,  # such a redirect names the host of the request
     )
     problems.install(app)
+    source = restricted(source)
     app.include_router(state_routes(source, clock, STUCK_MS))
     app.include_router(reading_routes(source, journal))
     tokens = Tokens.of(token)
@@ -106,6 +109,16 @@ def make_app(
     if prefix:
         app.add_middleware(Prefixed, prefix=prefix)
     return app
+
+
+def restricted(source: Callable[[], View]) -> Callable[[], View]:
+    """Return the source of views for routes: the newest one, as the reader of the request may see it."""
+
+    def seen() -> View:
+        user = READER.get()
+        return source() if user is None else own_view(source(), user)
+
+    return seen
 
 
 def page_routes() -> APIRouter:
