@@ -33,9 +33,13 @@ def test_commands_reload_and_end_over_tls(
     monkeypatch.setenv("YARNCTL_TOKEN_FILE", str(token))
     words = ("--listen", "0.0.0.0:0", "--token-file", str(token), "--preemptable", "research")
     tls = ("--tls-certificate", str(files.certificate), "--tls-key", str(files.key))
-    with serving(tmp_path) as url, contextlib.ExitStack() as idle, program(
-        "yarnctl.cli", "run", "--rm", url, *words, *tls, "--state-dir", str(tmp_path / "state"), log=log
-    ) as daemon:
+    with (
+        serving(tmp_path) as url,
+        contextlib.ExitStack() as idle,
+        program(
+            "yarnctl.cli", "run", "--rm", url, *words, *tls, "--state-dir", str(tmp_path / "state"), log=log
+        ) as daemon,
+    ):
         until(lambda: URL.search(log.read_text()), log)
         found = URL.search(log.read_text())
         assert found is not None

@@ -93,6 +93,7 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
+        generate_unique_id_function=lambda route: route.name,  # the operation ids of the OpenAPI document
         redirect_slashes=False,  # such a redirect names the host of the request
     )
     problems.install(app)
