@@ -19,13 +19,14 @@ from yarnctl.daemon.admission.request_queue import RequestQueue
 from yarnctl.daemon.questions.what_if_desk import WhatIfDesk
 from yarnctl.daemon.view.published import Control, View
 from yarnctl.listening.names import LOOPBACK_NAMES
+from yarnctl.service.answers.own_view import own_view
 from yarnctl.service.routes.admissions import admission_routes
 from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.routes.market import market_routes
 from yarnctl.service.routes.placement import run_routes
 from yarnctl.service.routes.questions import question_routes
-from yarnctl.service.security.middleware import PAGE_FILES, Guards
+from yarnctl.service.security.middleware import PAGE_FILES, READER, Guards
 from yarnctl.service.security.proxies import Prefixed
 from yarnctl.service.security.tokens import Tokens
 
@@ -42,6 +43,7 @@ What yarnctl observes, decides and does. The loop publishes a view after each ti
 * With `--admission` a client requests the admission of a job with `POST /v1/admissions`, waits with
   `POST /v1/admissions/ID/renew?wait_ms=20000`, and submits the job when the state is `admitted`.
 * A token has scopes: `read`; `submit` (request, read, renew and withdraw admissions of its own user);
+  `own` (as `submit`, and read about the applications of its own user);
   `operate` (everything: pause and continue the loop, admissions of all users). Send it in the header
   `Authorization: Bearer TOKEN`. Set the daemon's tokens with `--tokens` or `--token-file`.
 * Reading is free if the daemon listens on loopback. Elsewhere it needs the scope `read`, except this page,
@@ -86,9 +88,11 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
+        generate_unique_id_function=lambda route: route.name,  # the operation ids of the OpenAPI document
         redirect_slashes=False,  # such a redirect names the host of the request
     )
     problems.install(app)
+    source = restricted(source)
     app.include_router(state_routes(source, clock, STUCK_MS))
     app.include_router(reading_routes(source, journal))
     tokens = Tokens.of(token)
@@ -102,6 +106,16 @@ def make_app(
     if prefix:
         app.add_middleware(Prefixed, prefix=prefix)
     return app
+
+
+def restricted(source: Callable[[], View]) -> Callable[[], View]:
+    """Return the source of views for routes: the newest one, as the reader of the request may see it."""
+
+    def seen() -> View:
+        user = READER.get()
+        return source() if user is None else own_view(source(), user)
+
+    return seen
 
 
 def page_routes() -> APIRouter:

@@ -23,12 +23,11 @@ from yarnctl.service.security.tls import Tls
 from yarnctl.service.security.tokens import Caller, Scope, Tokens
 
 ROWS = {
-    "GET /healthz": "free", "GET /readyz": "free", "GET /metrics": "read", "GET /v1/reclaims": "read",
-    "GET /v1/reclaims/{application_id}": "read", "GET /v1/decisions": "read",
-    "GET /v1/decisions/{decision_id}": "read", "GET /v1/refusals": "read",
-    "GET /v1/explanations/{any_id}": "read", "GET /v1/snapshot": "read", "GET /v1/applications": "read",
-    "GET /v1/status": "read",
-    "GET /v1/checkpoints": "read", "GET /v1/budgets": "read", "GET /v1/occupancy": "read",
+    "GET /healthz": "free", "GET /readyz": "free", "GET /metrics": "read", "GET /v1/reclaims": "mine",
+    "GET /v1/reclaims/{application_id}": "mine", "GET /v1/decisions": "read",
+    "GET /v1/decisions/{decision_id}": "read", "GET /v1/refusals": "mine",
+    "GET /v1/explanations/{any_id}": "mine", "GET /v1/snapshot": "mine", "GET /v1/applications": "mine",
+    "GET /v1/status": "read", "GET /v1/checkpoints": "mine", "GET /v1/budgets": "mine", "GET /v1/occupancy": "read",
     "GET /v1/time-lost": "read", "GET /v1/report": "read",
     "GET /v1/admissions": "list", "GET /v1/admissions/{admission_id}": "one", "POST /v1/admissions": "ask",
     "POST /v1/admissions/{admission_id}/renew": "own", "DELETE /v1/admissions/{admission_id}": "own",
@@ -47,20 +46,21 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /v1/accounts/{account}/credit": {"mtokens": 1},
 }
 
-WHO = ("nobody", "a wrong token", "read", "submit, own", "submit, foreign", "operate")
+WHO = ("nobody", "a wrong token", "read", "submit, own", "submit, foreign", "own", "own, foreign", "operate")
 DONE, NO, SCOPE, NOT_OWN, OTHER = "done", "401", "missing-scope", "not-own", "other-user"
 ACCOUNT = "other-account"
 NEEDS: dict[str, tuple[str, ...]] = {  # who, in the order of WHO
-    "free": (DONE, DONE, DONE, DONE, DONE, DONE),
-    "read": (NO, NO, DONE, SCOPE, SCOPE, DONE),
-    "list": (NO, NO, DONE, DONE, DONE, DONE),
-    "one": (NO, NO, DONE, DONE, NOT_OWN, DONE),
-    "account": (NO, NO, DONE, DONE, ACCOUNT, DONE),
-    "ask": (NO, NO, SCOPE, DONE, OTHER, DONE),
-    "own": (NO, NO, SCOPE, DONE, NOT_OWN, DONE),
-    "operate": (NO, NO, SCOPE, SCOPE, SCOPE, DONE),
+    "free": (DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE),
+    "read": (NO, NO, DONE, SCOPE, SCOPE, SCOPE, SCOPE, DONE),
+    "mine": (NO, NO, DONE, SCOPE, SCOPE, DONE, DONE, DONE),
+    "list": (NO, NO, DONE, DONE, DONE, DONE, DONE, DONE),
+    "one": (NO, NO, DONE, DONE, NOT_OWN, DONE, NOT_OWN, DONE),
+    "account": (NO, NO, DONE, DONE, ACCOUNT, DONE, ACCOUNT, DONE),
+    "ask": (NO, NO, SCOPE, DONE, OTHER, DONE, OTHER, DONE),
+    "own": (NO, NO, SCOPE, DONE, NOT_OWN, DONE, NOT_OWN, DONE),
+    "operate": (NO, NO, SCOPE, SCOPE, SCOPE, SCOPE, SCOPE, DONE),
 }
-READS = ("free", "read", "list", "one", "account")
+READS = ("free", "read", "mine", "list", "one", "account")
 """What is free on loopback."""
 
 SECRETS = {
@@ -68,6 +68,8 @@ SECRETS = {
     "read": "the secret of who reads",
     "submit, own": "the secret of ann, who submits",
     "submit, foreign": "the secret of bob, who submits",
+    "own": "the secret of ann, who sees her own",
+    "own, foreign": "the secret of bob, who sees his own",
     "operate": "the secret of who operates",
 }
 
@@ -80,6 +82,8 @@ CALLERS = [
     caller("read", "", "read"),
     (Caller("submit, own", "ann", frozenset({"submit"}), "analytics"), SECRETS["submit, own"]),
     caller("submit, foreign", "bob", "submit"),
+    (Caller("own", "ann", frozenset({"own"}), "analytics"), SECRETS["own"]),
+    caller("own, foreign", "bob", "own"),
     caller("operate", "", "operate"),
 ]
 TOKENS = Tokens(CALLERS, {one.name: one for one, _ in CALLERS})  # the same role by secret and by certificate

@@ -60,6 +60,7 @@ SCOPES = [  # scopes, may read, submit, operate; touches its own, another's
     (("read",), (True, False, False), (False, False)),
     (("submit",), (False, True, False), (True, False)),
     (("read", "submit"), (True, True, False), (True, False)),
+    (("own",), (False, True, False), (True, False)),
     (("operate",), (True, True, True), (True, True)),
 ]
 

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import json
+from contextvars import ContextVar
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -41,6 +42,20 @@ ONLY_ACCOUNT = "yarnctl.only_account"  # In the ASGI scope: the one readable acc
 ADMISSIONS = "/v1/admissions"
 ACCOUNTS = "/v1/accounts"
 RUNS = "/v1/runs"
+OWN = (
+    "/v1/applications",
+    "/v1/budgets",
+    "/v1/checkpoints",
+    "/v1/explanations",
+    "/v1/reclaims",
+    "/v1/refusals",
+    "/v1/snapshot",
+)
+"""What the scope ``own`` reads of its user's applications."""
+
+READER: ContextVar[str | None] = ContextVar("reader", default=None)
+"""The user for whose applications alone a request is answered (None: for all)."""
+
 HOW_TO_SEND = "send the header Authorization: Bearer TOKEN with a token of the daemon"
 TLS_REMEDY = "replace the token, because others can have read it; use https (yarnctl run --tls-certificate)"
 
@@ -91,10 +106,15 @@ def reader(tokens: Tokens, credentials: Credential, path: str) -> Caller:
     caller = tokens.caller(credentials)
     if caller is None:
         raise ApiProblem(401, "unauthorized", "reading needs a token; it is missing or wrong", HOW_TO_SEND)
-    own = any(path == each or path.startswith(each + "/") for each in (ADMISSIONS, ACCOUNTS, RUNS))
-    if not caller.may("read") and not (own and caller.may("submit")):
-        raise missing(caller, "read")
-    return caller
+    if caller.may("read") or (caller.may("submit") and _is_below(path, (ADMISSIONS, ACCOUNTS, RUNS))):
+        return caller
+    if caller.may("own") and _is_below(path, OWN):
+        return caller
+    raise missing(caller, "read")
+
+
+def _is_below(path: str, places: tuple[str, ...]) -> bool:
+    return any(path == each or path.startswith(each + "/") for each in places)
 
 
 PAGE_FILES = {
@@ -179,11 +199,13 @@ class Guards:
 
     def _require_reader(self, scope: asgi.Scope) -> None:
         """Raise ApiProblem if the caller may not read the address; the routes check writes."""
+        READER.set(None)
         reads = scope["method"] in ("GET", "HEAD") or scope["path"] in QUESTIONS
         if self.readers is None or scope["path"] in FREE or not reads:
             return
         caller = reader(self.readers, sent_by(scope), scope["path"])
         if not caller.may("read"):
+            READER.set(caller.user)
             scope[ONLY_USER] = caller.user
             scope[ONLY_ACCOUNT] = caller.account
 

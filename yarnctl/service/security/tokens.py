@@ -1,9 +1,10 @@
 """Tokens: the permissions of a caller, by the secret that it sends.
 
 A token has one name, one user, and scopes: ``read``; ``submit`` (request, read, renew and withdraw admissions
-of its own user); ``operate`` (everything). A secret is read from a file that no other user can read, is kept
-as a digest only, and appears in no message and no log. A secret is compared with every token, each in
-constant time. In place of a secret an entry can have a client certificate, by the common name of its subject.
+of its own user); ``own`` (the same, and reading about its user's applications); ``operate`` (everything). A
+secret is read from a file that no other user can read, is kept as a digest only, and appears in no message
+and no log. It is compared with every token, each in constant time. In place of a secret an entry can have a
+client certificate, by the common name of its subject.
 
 ``yarnctl run --tokens FILE`` reads TOML; a relative ``file`` is in the folder of FILE::
 
@@ -35,7 +36,7 @@ import msgspec
 
 from yarnctl.errors import BadInput
 
-Scope = Literal["read", "submit", "operate"]
+Scope = Literal["read", "submit", "own", "operate"]
 
 SECRET_CHARACTERS_MIN = 16
 FILE_BYTES_MAX = 1 << 20
@@ -74,11 +75,12 @@ class Caller(msgspec.Struct, frozen=True):
 
     def may(self, scope: Scope) -> bool:
         """Return whether the token has a scope."""
-        return scope in self.scopes or "operate" in self.scopes
+        granting = {scope, "operate", "own"} if scope == "submit" else {scope, "operate"}
+        return not granting.isdisjoint(self.scopes)
 
     def may_touch(self, user: str) -> bool:
         """Return whether the token may request, renew and withdraw admissions of a user."""
-        return "operate" in self.scopes or ("submit" in self.scopes and user == self.user)
+        return self.may("operate") or (self.may("submit") and user == self.user)
 
 
 class Tokens:
@@ -202,9 +204,10 @@ def _caller(where: str, entry: _Entry) -> Caller:
     if not entry.name.strip() or not entry.name.isprintable():
         raise BadInput(where, "no printable name", 'set name = "NAME"')
     if not entry.scopes:
-        raise BadInput(where, "no scopes", "set scopes to some of read, submit and operate")
-    if "submit" in entry.scopes and not entry.user:
-        raise BadInput(where, "the scope submit needs a user", 'set user = "NAME"')
+        raise BadInput(where, "no scopes", "set scopes to some of read, submit, own and operate")
+    for scope in ("submit", "own"):
+        if scope in entry.scopes and not entry.user:
+            raise BadInput(where, f"the scope {scope} needs a user", 'set user = "NAME"')
     return Caller(entry.name, entry.user, frozenset(entry.scopes), entry.account)
 
 
