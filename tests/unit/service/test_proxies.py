@@ -13,7 +13,8 @@ from tests.unit.service.conftest import TOKEN
 from tests.unit.service.played import busy
 from yarnctl.cli.access_options import ListenOptions, service, tls_of
 from yarnctl.errors import BadInput
-from yarnctl.service.app import FILES, make_app
+from yarnctl.service.app import make_app
+from yarnctl.service.security.middleware import PAGE_FILES
 from yarnctl.service.security.proxies import checked_prefix, checked_proxies
 from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.service.serving import Handle, serve_in_thread
@@ -28,7 +29,7 @@ def served() -> Iterator[Handle]:
 
 @pytest.mark.parametrize("prefix", ["", "/tools/yarnctl"], ids=["removed", "left"])
 def test_the_prefix_may_be_removed_by_the_proxy_or_left(served: Handle, prefix: str) -> None:
-    for path in (*FILES, "/v1/snapshot", "/metrics"):
+    for path in (*PAGE_FILES, "/v1/snapshot", "/metrics"):
         assert http_client.get(f"{served.url}{prefix}{path}").status_code == 200, path
     document = http_client.get(f"{served.url}{prefix}/openapi.json").json()
     assert document["servers"] == [{"url": "/tools/yarnctl"}]
@@ -51,7 +52,7 @@ def test_no_answer_names_the_host_that_the_proxy_called(served: Handle, path: st
 
 
 def test_the_files_of_the_page_name_each_other_relatively(served: Handle) -> None:
-    for path in FILES:
+    for path in PAGE_FILES:
         assert not {'="/', '("/', "('/"} & {
             text[:3] for text in http_client.get(served.url + path).text.split()
         }
