@@ -34,6 +34,7 @@ from yarnctl.deciding.records import ApplicationName
 from yarnctl.deciding.waiting_verdicts import Cause
 from yarnctl.journal.rendering import text
 from yarnctl.service.app import make_app
+from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.service.serving import serve_in_thread
 from yarnctl.units import decode_vector
 
@@ -591,3 +592,18 @@ UPLOT = {
 def test_the_chart_s_library_is_as_it_was_published():
     folder = files("yarnctl.service").joinpath("page")
     assert {name: hashlib.sha256(folder.joinpath(name).read_bytes()).hexdigest() for name in UPLOT} == UPLOT
+
+
+def test_a_token_for_one_s_own_applications_shows_these(chromium):
+    tokens = Tokens([(Caller("ann", "ann", frozenset({"own"})), "ANNS-OWN-SECRET-0123456789")])
+    handle = serve_in_thread(make_app(busy, token=tokens, open_reads=False), token=tokens)
+    try:
+        chromium.open("about:blank")
+        chromium.open(f"{handle.url}/#view=research")
+        chromium.until("!document.querySelector('#token-form').hidden")
+        chromium.script("document.querySelector('#token').value = 'ANNS-OWN-SECRET-0123456789'")
+        chromium.script("document.querySelector('#token-form button').click()")
+        chromium.until("document.querySelector('#state').textContent === 'running'")
+        assert "attempt_" not in chromium.text()
+    finally:
+        handle.stop()

@@ -109,7 +109,7 @@ def test_behind_a_trusted_proxy_reading_is_not_free_on_loopback(monkeypatch: pyt
     monkeypatch.setattr(
         "yarnctl.service.app.make_app", lambda *_, **more: given.update(more) or make_app(busy)
     )
-    loop, state = type("Loop", (), {"admission": None}), type("State", (), {"journal": None})
+    loop, state = type("Loop", (), {"admission": None, "what_if": None}), type("State", (), {"journal": None})
     for proxies, is_open in (((), True), (("127.0.0.1",), False)):
         serve = service(ListenOptions("127.0.0.1:0", trusted_proxies=proxies), Tokens.of(TOKEN))
         assert serve is not None

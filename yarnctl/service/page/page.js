@@ -5,6 +5,7 @@
 const POLL_MS = 1000, PATIENCE_MS = 5000, VIEWS = ["operator", "production", "research"];
 let lastAnswerAt = null;
 let token = ""; // where reading needs one: kept in this page only, until it is closed
+const NOTHING = { items: [], gate: null };
 let last = null; // the newest answers
 
 const viewOf = () => (VIEWS.includes(setting("view")) ? setting("view") : "operator");
@@ -15,13 +16,24 @@ async function get(path) {
   return bodyOf(answer);
 }
 
+async function getAllowed(path, otherwise) {
+  // What a token of the scope "own" may not read is left empty.
+  try {
+    return await get(path);
+  } catch (error) {
+    if (error.status === 403) return otherwise;
+    throw error;
+  }
+}
+
 const withToken = (secret) => (secret ? { Authorization: `Bearer ${secret}` } : {});
 
 async function bodyOf(answer) {
   const body = await answer.json();
   if (answer.ok) return body;
   const error = body && body.error;
-  throw new Error(error ? [error.message, error.next].filter(Boolean).join("; ") : `status ${answer.status}`);
+  const text = error ? [error.message, error.next].filter(Boolean).join("; ") : `status ${answer.status}`;
+  throw Object.assign(new Error(text), { status: answer.status });
 }
 
 // --- what is shown ----------------------------------------------------------------------------------------
@@ -49,8 +61,8 @@ function showAnswers(view) {
   showLoop(seen); showGlance(seen); showQueues(seen);
   drawChart(samples, entries.filter((each) => !each.observed).map((each) => ({ at_ms: each.ordered_at_ms,
     text: `${each.order}: ${each.verb} from ${jobName(each.victim)} for ${jobName(each.requester)}, ${stateOf(each)}` })));
-  showBudgets(budgets); showTimeLost(timeLost); showReport(report); showMarket(accounts, admissions); showPlacement(admissions);
-  if (view === "operator") { showHealth(seen, status); showChanges(status); }
+  showBudgets(budgets); showTimeLost(timeLost); if (report) showReport(report); showMarket(accounts, admissions); showPlacement(admissions);
+  if (view === "operator" && status) { showHealth(seen, status); showChanges(status); }
   if (view === "production") { showWaiting(lists); showReclaims(unretired(lists)); }
   if (view === "research") showTaken(lists);
   if (view !== "operator") { showApplications(jobs, view); showEnded(entries, view); }
@@ -92,10 +104,11 @@ window.addEventListener("hashchange", async () => {
 async function poll() {
   try {
     const [seen, samples, lists, decided, refusals, jobs] = await Promise.all([
-      get("v1/snapshot"), newHistory(), get("v1/reclaims?limit=200&retired=true"), get("v1/decisions?limit=50"),
+      get("v1/snapshot"), newHistory(), get("v1/reclaims?limit=200&retired=true"), getAllowed("v1/decisions?limit=50", NOTHING),
       get("v1/refusals?limit=20"), get("v1/applications?limit=200")]);
-    const [status, accounts, admissions, budgets, timeLost, report] = await Promise.all([get("v1/status"),
-      get("v1/accounts"), get("v1/admissions?limit=50"), get("v1/budgets?limit=50"), get("v1/time-lost"), get("v1/report")]);
+    const [status, accounts, admissions, budgets, timeLost, report] = await Promise.all([getAllowed("v1/status", null),
+      getAllowed("v1/accounts", NOTHING), getAllowed("v1/admissions?limit=50", NOTHING), get("v1/budgets?limit=50"),
+      getAllowed("v1/time-lost", NOTHING), getAllowed("v1/report", null)]);
     last = { seen, status, samples, lists, decided, refusals, jobs, accounts, admissions, budgets, timeLost, report };
     show();
     byId("unreachable").hidden = true;
@@ -114,7 +127,7 @@ let samples = [], polls = 0;
 
 async function newHistory() {
   // New samples only; sometimes all, because the daemon thins out old samples and can restart.
-  if (polls++ % 120 === 0 || !samples.length) samples = (await get("v1/occupancy")).items;
+  if (polls++ % 120 === 0 || !samples.length) samples = (await getAllowed("v1/occupancy", NOTHING)).items;
   else {
     const since = samples[samples.length - 1].at_ms + 1;
     samples = samples.concat((await get(`v1/occupancy?since_ms=${since}`)).items);
