@@ -101,7 +101,7 @@ REMEDIES: dict[str, str] = {
     "late": "wait for the answer",
     "not-observed": "wait for the next observation",
     "loss-budget": "raise --may-lose, or wait",
-    "job-loss-budget": "wait, or submit the job with a larger --may-lose",
+    "job-loss-budget": "wait, or raise the yarnctl-may-lose tag of the job",
     "user-loss-budget": "raise may_lose of the user, or wait",
     "not-in-time": "raise --room-within",
     "killed-lately": "wait until the window of the budget has passed",
