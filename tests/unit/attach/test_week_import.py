@@ -12,7 +12,7 @@ from tests.unit.attach.week_servers import ENDED_MS, JOBS, WeekServers, app, end
 from yarnctl.attach.importing import server_import
 from yarnctl.errors import BadInput
 from yarnctl.traces.week import week_folder
-from yarnctl.traces.week.week_folder import WeekWriter, parts_in, read_week
+from yarnctl.traces.week.week_folder import WeekNodes, WeekWriter, parts_in, read_nodes, read_week
 from yarnctl.traces.week.week_rows import ImportedJob, WeekJob
 
 
@@ -185,6 +185,13 @@ def test_anonymous_replaces_names_alike_in_every_import(servers: WeekServers, tm
     assert not [word for word in (b"alice", b"daily", b"n1.example") if word in written]
     assert first.job.queue == "etl"
     assert (tmp_path / "week.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_import_counts_the_nodes_of_each_size(servers: WeekServers, tmp_path: Path):
+    servers.counts(tmp_path / "week")
+    assert read_nodes(tmp_path / "week") == [WeekNodes(nodes=3, memory_mib=8192, vcores=8)]
+    servers.counts(tmp_path / "week")
+    assert len(read_week(tmp_path / "week")) == 1
 
 
 def test_folder_with_other_files_is_refused(servers: WeekServers, tmp_path: Path):

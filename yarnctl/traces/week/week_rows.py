@@ -14,6 +14,9 @@ Cause = Literal["", "preempted", "failed", "killed", "lost"]
 """Why a container ended before its task was done; "": it was done, or the source does not say."""
 
 
+PREEMPTED: Cause = "preempted"
+
+
 class WeekJob(msgspec.Struct, frozen=True, kw_only=True):
     """One job, or one application without a history.
 
@@ -78,6 +81,11 @@ class WeekContainer(msgspec.Struct, frozen=True, kw_only=True):
     def span_ms(self) -> int:
         """How long it was held."""
         return max(0, self.ended_at_ms - self.started_at_ms)
+
+    @property
+    def is_preempted(self) -> bool:
+        """Whether YARN's own preemption ended it."""
+        return self.cause == PREEMPTED
 
 
 class ImportedJob(msgspec.Struct, frozen=True):
