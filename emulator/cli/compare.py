@@ -9,7 +9,7 @@ name, before anything runs or is written.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from click.core import ParameterSource
 
 from emulator.scenario import TIMINGS, Scenario, check, prepare
 from emulator.scenario.checking import FILE_SCHEMES
+from emulator.scenario.record import WorkloadEntry
 from emulator.virtual.schemes import SCHEMES
 from yarnctl.amounts import part_of, span_ms_of
 from yarnctl.deciding.policies import JOB_POLICIES, TASK_POLICIES
@@ -99,10 +100,24 @@ def repeated(context: click.Context) -> str:
 
 
 @click.command("compare")
-@click.option("--production", required=True, metavar="SPEC", help="Workload of the production queue.")
-@click.option("--research", required=True, metavar="SPEC", help="Workload of the research queue.")
-@click.option("--nodes", required=True, type=int, metavar="N", help="Number of nodes.")
-@click.option("--slots", required=True, type=int, metavar="N", help="Number of containers of a node.")
+@click.option("--production", metavar="SPEC", help="Workload of the production queue.")
+@click.option("--research", metavar="SPEC", help="Workload of the research queue.")
+@click.option(
+    "--week",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Replay what yarnctl history import wrote, on the cluster's own nodes, first as it was."
+    " Requires --scheduler-xml.",
+)
+@click.option(
+    "--as-it-was",
+    type=click.Choice(("soft-cap", "yarn", "yarn-tuned")),
+    help="Scheme that the week ran under.  [default: yarn if YARN preempted containers, else soft-cap]",
+)
+@click.option("--nodes", type=int, metavar="N", help="Number of nodes.  [with --week: the cluster's]")
+@click.option(
+    "--slots", type=int, metavar="N", help="Number of containers of a node.  [with --week: the node's size]"
+)
 @click.option(
     "--schemes", default=",".join(SCHEMES), metavar="A,B", help="Schemes to compare.  [default: all]"
 )
@@ -196,10 +211,12 @@ def repeated(context: click.Context) -> str:
 @click.pass_context
 def command(
     context: click.Context,
-    production: str,
-    research: str,
-    nodes: int,
-    slots: int,
+    production: str | None,
+    research: str | None,
+    week: Path | None,
+    as_it_was: str | None,
+    nodes: int | None,
+    slots: int | None,
     schemes: str,
     may_lose: str | None,
     room_within: str | None,
@@ -228,21 +245,29 @@ def command(
     SPEC is swim:PATH[@FROM-TO] (hours), rumen:PATH, synthetic:NAME, parquet:PATH or
     packaged:NAME[@FROM-TO]. Queue shares are 95/5, caps 80/20.
     """  # fmt: skip
+    from emulator.cli.week_replay import compare_week, refuse_with_week, week_schemes
     from emulator.experiments.showing import print_outcome, run_shown
 
-    names = schemes_of(schemes)
-    if scheduler_xml is not None and context.get_parameter_source("schemes") is ParameterSource.DEFAULT:
-        names = FILE_SCHEMES
+    given = context.get_parameter_source("schemes") is not ParameterSource.DEFAULT
+    if week is not None:
+        refuse_with_week(context)
+        names = week_schemes(schemes if given else "")
+    else:
+        _require(context, ("production", "research", "nodes", "slots"))
+        names = schemes_of(schemes)
+        if scheduler_xml is not None and not given:
+            names = FILE_SCHEMES
     lost_ratio = MAY_LOSE if "mix" in names else 0.0
     scenario = Scenario(
-        nodes=nodes,
+        nodes=nodes or 1,
         slots=slots,
         production=production,
         research=research,
         production_peak=production_peak,
         research_peak=research_peak,
         load=load,
-        schemes=names,
+        schemes=tuple(name for name in names if name in SCHEMES),
+        workloads=() if week is None else (WorkloadEntry(spec=f"week:{week}"),),
         job_policy=job_policy,
         task_policy=task_policy,
         profile=profile,
@@ -256,6 +281,11 @@ def command(
         room_within_ms=None if room_within is None else span_ms_of("--room-within", room_within),
         second_worth=second_worth if "mix" in names else 0.0,
     )
+    if week is not None:
+        compare_week(
+            scenario, week, names, was=as_it_was, workers=workers, output=output, sized=nodes is not None
+        )
+        return
     check(scenario, option_of)
     prepared = prepare(scenario)._replace(validate=validate)
     outcome = run_shown(
@@ -267,6 +297,13 @@ def command(
         workers=workers,
     )
     print_outcome(outcome, output, out)
+
+
+def _require(context: click.Context, names: Sequence[str]) -> None:
+    """Raise a usage error for the first option that is missing."""
+    for parameter in context.command.params:
+        if parameter.name in names and context.params[parameter.name] is None:
+            raise click.MissingParameter(ctx=context, param=parameter)
 
 
 @click.command("run")

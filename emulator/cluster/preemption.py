@@ -111,6 +111,7 @@ class CapacityPreemption:
 
     ``is_excused``: whether a leaf queue has ``disable_preemption``. Marks of its containers stay meanwhile,
     as in YARN: such a container may be killed in the first round after the queue is allowed again.
+    ``held_ms``: how long the killed containers of each leaf queue were held.
     """
 
     def __init__(
@@ -124,6 +125,7 @@ class CapacityPreemption:
         self._is_excused = is_excused
         self.marked_at_ms: dict[int, int] = {}
         self.killed_at_ms: list[int] = []
+        self.held_ms: dict[str, int] = {}
         self._allowed_mib = 0
 
     @property
@@ -164,6 +166,8 @@ class CapacityPreemption:
             if now_ms - self.marked_at_ms[number] >= self.config.max_wait_before_kill_ms:
                 del self.marked_at_ms[number]
                 self.killed_at_ms.append(now_ms)
+                name = container.app.queue.name
+                self.held_ms[name] = self.held_ms.get(name, 0) + now_ms - container.granted_at_ms
                 self.cluster.rm.kill_now(container, "killed", now_ms)
         self.cluster.sweep.begin()
 

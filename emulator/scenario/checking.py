@@ -92,6 +92,10 @@ def _check_rules(scenario: Scenario, where: Where) -> None:
     known(where, "task_policy", scenario.task_policy, TASK_POLICIES)
     known(where, "profile", scenario.profile, PROFILES)
     known(where, "timing", scenario.timing, TIMINGS)
+    for name in () if scenario.measured is None else scenario.measured.__struct_fields__:
+        value = getattr(scenario.measured, name)
+        if name.endswith("_ms"):
+            within(where, f"measured.{name}", value, 1 if "heartbeat" in name else 0, MAX_SPAN_MS)
     within(where, "seed", scenario.seed, 0, MAX_SEED)
 
 

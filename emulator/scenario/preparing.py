@@ -16,7 +16,7 @@ import msgspec
 
 from emulator.cluster.entities import QueueConfig
 from emulator.scenario.checking import OWN, check_fault_jobs, names_of, require_leaf
-from emulator.scenario.record import TIMINGS, Prepared, Scenario, Where
+from emulator.scenario.record import Prepared, Scenario, Where
 from emulator.scenario.scheduler_file import SchedulerFile, read_scheduler_file
 from emulator.virtual.schemes import SCHEMES, LeafLimits
 from emulator.workload.scaling import scale_to_load
@@ -164,7 +164,7 @@ def require_room(scenario: Scenario, jobs: tuple[Job, ...]) -> None:
         node_size=node_size(scenario),
         queues=queues_of(SCHEMES["soft-cap"], scenario.shares, scenario.caps, scenario.am_ratio),
         jobs=jobs,
-        timing=TIMINGS[scenario.timing],
+        timing=scenario.times,
         seed=scenario.seed,
     )
 
@@ -205,7 +205,7 @@ def setup(scenario: Scenario) -> Setup:
         labels=scenario.node_labels,
         nodes=scenario.nodes,
         node_size=node_size(scenario),
-        timing=TIMINGS[scenario.timing],
+        timing=scenario.times,
         settings=settings(scenario),
         shares=scenario.shares,
         caps=scenario.caps,
@@ -282,7 +282,7 @@ def identity(scenario: Scenario, jobs: tuple[Job, ...]) -> str:
         "nodes": scenario.nodes,
         "node_size": node_size(scenario),
         "settings": _hashed(settings(scenario)),
-        "timing": TIMINGS[scenario.timing],
+        "timing": scenario.times,
         "shares": scenario.shares,
         "caps": scenario.caps,
         "am_ratio": scenario.am_ratio,

@@ -112,6 +112,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ``queues``. Jobs without a queue of their own go to its leaves ``production_queue`` and ``research_queue``
     by class; yarnctl makes room for the first and takes from the second. ``node_labels`` go to its first
     nodes, in this order; a leaf's jobs request its default-node-label-expression.
+
+    ``measured``: the times of a cluster of the user's own, in the place of ``timing``.
     """
 
     nodes: int
@@ -144,6 +146,12 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     production_queue: str = "production"
     research_queue: str = "research"
     node_labels: tuple[NodeLabel, ...] = ()
+    measured: Timing | None = None
+
+    @property
+    def times(self) -> Timing:
+        """The times of the emulated cluster."""
+        return self.measured or TIMINGS[self.timing]
 
 
 class Prepared(NamedTuple):

@@ -7,6 +7,7 @@
     synthetic:NAME             a workload of the paper, or a steady one
     parquet:PATH               jobs converted before
     packaged:NAME[@FROM-TO]    a SWIM slice that comes with the program (fb2009)
+    week:DIR                   what yarnctl history import wrote
 
 Law: a SPEC yields jobs by (submitted_at_ms, name), the start of the source or window at 0;
 anything else is one BadInput. Two sources are overlaid from t = 0, as in section 6 of the
@@ -26,14 +27,16 @@ from typing import Literal, NamedTuple, cast, get_args
 import msgspec
 
 from emulator.workload.synthetic import synthetic
+from emulator.workload.week_jobs import week_jobs
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import LONGEST_MS, LONGEST_SHOWN, Job, JobClass
 from yarnctl.traces.parquet import read_parquet
 from yarnctl.traces.rumen import read_rumen
 from yarnctl.traces.swim import HOUR_MS, Hours, TaskModel, jobs_from_swim, read_swim, slice_hours
 from yarnctl.traces.trace_file import CountedRows
+from yarnctl.traces.week.week_folder import read_week
 
-Kind = Literal["swim", "rumen", "synthetic", "parquet", "packaged"]
+Kind = Literal["swim", "rumen", "synthetic", "parquet", "packaged", "week"]
 
 PACKAGED: dict[str, str] = {
     "fb2009": "fb2009/FB-2009_samples_24_times_1hr_0.hours-18-and-21.tsv",
@@ -45,7 +48,10 @@ HELD = {"fb2009": "it holds hours 18 and 21 only; packaged:fb2009-day holds the 
 """What an error adds for a packaged slice that has no jobs in the named hours."""
 
 _HOURS = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)-(\d{1,6}(?:\.\d{1,6})?)", re.ASCII)
-_FORMS = "use one of swim:PATH[@FROM-TO], rumen:PATH, synthetic:NAME, parquet:PATH, packaged:NAME[@FROM-TO]"
+_FORMS = (
+    "use one of swim:PATH[@FROM-TO], rumen:PATH, synthetic:NAME, parquet:PATH, packaged:NAME[@FROM-TO],"
+    " week:DIR"
+)
 
 
 class Spec(NamedTuple):
@@ -93,6 +99,8 @@ def load(text: str, job_class: JobClass, *, seed: int = 0, counted: CountedRows 
         jobs = synthetic(spec.name, job_class, seed=seed)
     elif spec.kind == "rumen":
         jobs, notes = read_rumen(Path(spec.name), job_class, counted=counted)
+    elif spec.kind == "week":
+        jobs, notes = week_jobs(read_week(Path(spec.name)), lambda _: job_class)
     elif spec.kind == "parquet":
         stored = read_parquet(Path(spec.name), counted=counted)
         jobs = tuple(msgspec.structs.replace(job, job_class=job_class) for job in stored)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 from emulator.cluster.kernel import Kernel
-from emulator.live.manager.service import LiveResourceManager
+from emulator.live.manager.service import LiveResourceManager, ManagerSettings
 from emulator.live.node.launching import ProcessLauncher
 from emulator.live.node.node_manager import LiveNode
 from emulator.live.node.processes import Processes
@@ -32,6 +32,9 @@ T = TypeVar("T")
 
 URL = "http://127.0.0.1:8088"
 EPOCH_MS = 1_700_000_000_000
+
+
+CLUSTER = ClusterPlan(nodes=NODES, memory_mib=1024 * SLOTS, vcores=SLOTS)
 
 
 class _Jumping(selectors.DefaultSelector):
@@ -58,11 +61,17 @@ class _Loop(asyncio.SelectorEventLoop):
 class VirtualHost(Emulated):
     """One process, one thread, no clock. ``folder`` holds its HDFS and staging."""
 
-    def __init__(self, folder: Path, version: Version) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        version: Version,
+        settings: ManagerSettings = SETTINGS,
+        plan: ClusterPlan = CLUSTER,
+    ) -> None:
         super().__init__(f"virtual-{version}", version, URL)
         self._loop = _Loop()
         pace = RealTimeDriver(Kernel(), 1.0, lambda: EPOCH_MS + int(round(self._loop.time() * 1000, 6)))
-        manager = LiveResourceManager(pace, SETTINGS)
+        manager = LiveResourceManager(pace, settings)
         self._site = ManagerSite(manager, URL, dialect=version)
         WebHdfsServer(folder / "hdfs", URL, superuser=self.superuser).install(self._site.web)
         self._nodes: dict[str, LiveNode] = {}
@@ -70,7 +79,7 @@ class VirtualHost(Emulated):
         tasks = ProcessLauncher(folder, URL, cast(Processes, None), tasks=False)
         launcher = LocalLauncher(self._site, folder, tasks, self._node_at, {})
         own_pace, wire = pace.sibling(Kernel()), DirectNodeTransport(manager)
-        for shape in node_sizes(ClusterPlan(nodes=NODES, memory_mib=1024 * SLOTS, vcores=SLOTS)):
+        for shape in node_sizes(plan):
             self._nodes[shape.address] = LiveNode(shape, wire, own_pace, launcher)
         self._do(self._start())
 

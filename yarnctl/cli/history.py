@@ -90,6 +90,7 @@ def import_command(
         before = len(week.known)
         key = key_beside(out) if is_anonymous else None
         servers = ServerImport(sources, now_ms - int(days * DAY_MS), now_ms)
+        week.write_nodes(node.pair for node in sources.manager.nodes())
         for job in _from_servers(servers, week, problems):
             week.add(job if key is None else anonymous(job, key))
     counts = {

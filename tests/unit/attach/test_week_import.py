@@ -12,7 +12,7 @@ from tests.unit.attach.week_servers import ENDED_MS, JOBS, WeekServers, app, end
 from yarnctl.attach.importing import server_import
 from yarnctl.errors import BadInput
 from yarnctl.traces.week import week_folder
-from yarnctl.traces.week.week_folder import WeekWriter, parts_in, read_week
+from yarnctl.traces.week.week_folder import WeekNodes, WeekWriter, parts_in, read_nodes, read_week
 from yarnctl.traces.week.week_rows import ImportedJob, WeekJob
 
 
@@ -43,7 +43,7 @@ def test_import_writes_each_attempt_as_a_container(servers: WeekServers, tmp_pat
     }  # fmt: skip
     sizes = {one.kind: (one.memory_mib, one.vcores) for one in imported.containers}
     assert sizes == {"master": (1536, 1), "map": (1024, 2), "reduce": (2048, 1)}
-    assert {name: one.cause for name, one in rows.items() if one.cause} == {"m_000002_0": "preempted"}
+    assert {name: one.ended_by for name, one in rows.items() if one.ended_by} == {"m_000002_0": "preempted"}
     assert rows["r_000003_0"].merged_at_ms == ENDED_MS - 20_000
     assert [(task.kind, task.work_ms) for task in imported.tasks] == [
         ("map", 10_000), ("map", 10_000), ("map", 10_000), ("reduce", 23_000),
@@ -63,7 +63,7 @@ def test_import_reads_maps_until_all_killed_attempts_are_found(servers: WeekServ
     servers.kept = {"job_1_0001": ended(1, killedMapAttempts=2)}
     servers.counts(tmp_path / "week")
     (imported,) = read_week(tmp_path / "week")
-    causes = {one.container.removeprefix("attempt_1_0001_"): one.cause for one in imported.containers}
+    causes = {one.container.removeprefix("attempt_1_0001_"): one.ended_by for one in imported.containers}
     assert (causes["m_000001_1"], causes["m_000002_0"]) == ("killed", "preempted")
 
 
@@ -164,7 +164,7 @@ def test_spark_application_has_executors_and_stages(servers: WeekServers, tmp_pa
     servers.kept = {}
     servers.counts(tmp_path / "week")
     (imported,) = read_week(tmp_path / "week")
-    rows = [(one.container, one.node, one.memory_mib, one.vcores, one.cause) for one in imported.containers]
+    rows = [(one.container, one.node, one.memory_mib, one.vcores, one.ended_by) for one in imported.containers]
     assert rows == [("1", "n7", 1408, 3, "preempted"), ("2", "n8", 1408, 3, "")]
     assert imported.containers[0].span_ms == 60_000
     assert [(task.task, task.count, task.work_ms) for task in imported.tasks] == [("stage 4.1", 12, 90_000)]
@@ -185,6 +185,13 @@ def test_anonymous_replaces_names_alike_in_every_import(servers: WeekServers, tm
     assert not [word for word in (b"alice", b"daily", b"n1.example") if word in written]
     assert first.job.queue == "etl"
     assert (tmp_path / "week.key").stat().st_mode & 0o777 == 0o600
+
+
+def test_import_counts_the_nodes_of_each_size(servers: WeekServers, tmp_path: Path):
+    servers.counts(tmp_path / "week")
+    assert read_nodes(tmp_path / "week") == [WeekNodes(nodes=3, memory_mib=8192, vcores=8)]
+    servers.counts(tmp_path / "week")
+    assert len(read_week(tmp_path / "week")) == 1
 
 
 def test_folder_with_other_files_is_refused(servers: WeekServers, tmp_path: Path):

@@ -119,6 +119,21 @@ class WeekServers:
             },
             "/ws/v1/cluster/apps": {"apps": {"app": self.listed} if self.listed else {}},
             "/conf": {"properties": [{"key": "yarn.scheduler.minimum-allocation-mb", "value": "128"}]},
+            "/ws/v1/cluster/nodes": {
+                "nodes": {
+                    "node": [
+                        {
+                            "id": f"n{n}:1",
+                            "state": "RUNNING",
+                            "usedMemoryMB": 1024,
+                            "availMemoryMB": 7168,
+                            "usedVirtualCores": 1,
+                            "availableVirtualCores": 7,
+                        }
+                        for n in range(3)
+                    ]
+                }
+            },
             JOBS: {"jobs": {"job": list(self.kept.values())}},
         }
         if path in fixed:

@@ -24,7 +24,7 @@ from yarnctl.frameworks.spark.history_server import PREEMPTED, container_mib
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import least_in
 from yarnctl.hadoop.wire.yarn import BilledApplication
-from yarnctl.traces.week.week_rows import Cause, ImportedJob, WeekContainer, WeekJob, WeekTask
+from yarnctl.traces.week.week_rows import EndedBy, ImportedJob, WeekContainer, WeekJob, WeekTask
 
 SETTLED_MS = 900_000
 """The history server knows a job at most this long after its end (move-interval-ms: three minutes)."""
@@ -141,7 +141,7 @@ class ServerImport:
                     vcores=one.cores or sizes.vcores("spark.executor.cores"),
                     started_at_ms=began_at_ms,
                     ended_at_ms=max(began_at_ms, ended_at_ms if ended_at_ms >= 0 else row.ended_at_ms or 0),
-                    cause="preempted" if PREEMPTED in one.remove_reason else "",
+                    ended_by="preempted" if PREEMPTED in one.remove_reason else "",
                 )
             )
         tasks = (_stage(row.job, stage) for stage in server.stages(row.job))
@@ -219,11 +219,11 @@ def container_of(
         ended_at_ms=max(attempt.started_at_ms, attempt.finished_at_ms),
         merged_at_ms=attempt.merged_at_ms if attempt.merged_at_ms > 0 else None,
         state=attempt.state,
-        cause=_cause(attempt),
+        ended_by=_ended_by(attempt),
     )
 
 
-def _cause(attempt: mapreduce.TaskAttempt) -> Cause:
+def _ended_by(attempt: mapreduce.TaskAttempt) -> EndedBy:
     if attempt.state == "FAILED":
         return "failed"
     if attempt.state != "KILLED":

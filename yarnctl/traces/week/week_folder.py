@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import UnionType
@@ -26,9 +27,18 @@ _VERSION_KEY = b"yarnctl.week.version"
 _PART = re.compile(r"part-([0-9]{5,})")
 _REMEDY = "import the week again into another folder"
 RowKind = TypeVar("RowKind", bound=msgspec.Struct)
+NODES = "nodes.json"
 PART_JOBS = 200
 PART_ROWS = 50_000
 """A part is written when it holds this many jobs, or rows of tasks and containers."""
+
+
+class WeekNodes(msgspec.Struct, frozen=True, kw_only=True):
+    """How many nodes of one size the cluster had at the last import."""
+
+    nodes: int
+    memory_mib: int
+    vcores: int
 
 
 class WeekWriter:
@@ -41,8 +51,8 @@ class WeekWriter:
         except OSError as error:
             raise BadInput(str(folder), f"cannot be made: {error.strerror}", "give another folder") from None
         for left in folder.glob(".part-*"):  # of an import that was killed
-            shutil.rmtree(left, ignore_errors=True)
-        foreign = [each.name for each in folder.iterdir() if not _PART.fullmatch(each.name)]
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+        foreign = [each.name for each in folder.iterdir() if not _is_ours(each)]
         if foreign:
             raise BadInput(
                 str(folder), f"is not a folder of a week: it holds {foreign[0]}", "give another folder"
@@ -66,6 +76,18 @@ class WeekWriter:
         self._rows += len(job.tasks) + len(job.containers)
         if len(self._held) >= PART_JOBS or self._rows >= PART_ROWS:
             self.flush()
+
+    def write_nodes(self, sizes: Iterable[tuple[int, int]]) -> None:
+        """Write the sizes of the cluster's nodes, (MiB, vcores) each. Raises BadInput."""
+        counts = sorted(Counter(sizes).items())
+        groups = [WeekNodes(nodes=count, memory_mib=size[0], vcores=size[1]) for size, count in counts]
+        beside = self._folder / f".part-{NODES}.{os.getpid()}"
+        try:
+            beside.write_bytes(msgspec.json.format(msgspec.json.encode(groups)) + b"\n")
+            beside.replace(self._folder / NODES)
+        except OSError as error:
+            problem = f"cannot be written: {error.strerror or error}"
+            raise BadInput(str(self._folder / NODES), problem, "check the folder") from None
 
     def flush(self) -> None:
         """Write the jobs taken so far as one part. Raises BadInput."""
@@ -96,6 +118,15 @@ def parts_in(folder: Path) -> list[Path]:
     """Return the parts of a week, in the order in which they were written."""
     found = [each for each in folder.iterdir() if _PART.fullmatch(each.name)] if folder.is_dir() else []
     return sorted(found, key=_number)
+
+
+def read_nodes(folder: Path) -> list[WeekNodes]:
+    """Return the cluster's nodes by size; none if no server was imported from. Raises BadInput."""
+    path = folder / NODES
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=list[WeekNodes]) if path.exists() else []
+    except (OSError, msgspec.MsgspecError) as error:
+        raise BadInput(str(path), f"cannot be read: {error}", _REMEDY) from None
 
 
 def read_week(folder: Path) -> list[ImportedJob]:
@@ -170,6 +201,10 @@ def _require(found: Any, wanted: Any, path: Path) -> None:
     version = (found.metadata or {}).get(_VERSION_KEY)
     if version != VERSION.encode() or not found.equals(wanted):
         raise BadInput(str(path), f"is not a table of a week of version {VERSION}", _REMEDY)
+
+
+def _is_ours(path: Path) -> bool:
+    return path.name == NODES or bool(_PART.fullmatch(path.name))
 
 
 def _number(part: Path) -> int:

@@ -1,7 +1,7 @@
 """The rows of a week: one job with its tasks and containers, whatever its source.
 
 Instants are ms since 1970 in UTC; None: the source does not say. A negative number is never stored. What a
-job's owner can write (diagnostics) is not stored: an end and a cause are words of :data:`CAUSES`.
+job's owner can write (diagnostics) is not stored: what ended a container is a word of :data:`EndedBy`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from typing import Literal
 
 import msgspec
 
-Cause = Literal["", "preempted", "failed", "killed", "lost"]
+EndedBy = Literal["", "preempted", "failed", "killed", "lost"]
 """Why a container ended before its task was done; "": it was done, or the source does not say."""
+
+
+PREEMPTED: EndedBy = "preempted"
 
 
 class WeekJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,12 +75,17 @@ class WeekContainer(msgspec.Struct, frozen=True, kw_only=True):
     ended_at_ms: int
     merged_at_ms: int | None = None
     state: str = ""
-    cause: Cause = ""
+    ended_by: EndedBy = ""
 
     @property
     def span_ms(self) -> int:
         """How long it was held."""
         return max(0, self.ended_at_ms - self.started_at_ms)
+
+    @property
+    def is_preempted(self) -> bool:
+        """Whether YARN's own preemption ended it."""
+        return self.ended_by == PREEMPTED
 
 
 class ImportedJob(msgspec.Struct, frozen=True):
