@@ -1,6 +1,6 @@
 """What-if questions on the live emulator, and then what was supposed is done: are the answers right?
 
-    python -m tests.soak what-if 200 [--speed 4] [--seed 1]
+    python -m tests.soak what-if 200 [--speed 10] [--seed 1]
 
 Research fills a cluster; each question supposes an application of production with one to five tasks of a slot
 each, and the application is submitted as soon as the answer has come. Law: what was done is read from the
@@ -17,7 +17,7 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,9 +35,11 @@ from yarnctl.deciding.records import Decision
 from yarnctl.traces.job import Job
 
 NODES, SLOTS = 4, 4
-TASK_S = 40.0
+TASK_S = 200.0
 WRONG_MAX_RATIO = 0.05
-POLL_S = 0.02
+RENEWED_AFTER = 5
+SETTLED_S = 12.0
+"""A resumed reduce may be suspended again once it has worked for as long as a suspension costs."""
 MIX = ("--eviction", "mix", "--may-lose", "90%", "--room-within", "30s")
 
 
@@ -51,6 +53,7 @@ class Answered(NamedTuple):
     started_ms: int
     complete: SpanOut | None
     completed_ms: int
+    waits: str
 
     @property
     def is_same(self) -> bool:
@@ -70,7 +73,7 @@ def _inside(span: SpanOut | None, was_ms: int) -> bool:
 def research(mix: bool, seed: int) -> tuple[Job, ...]:
     """Return two jobs that fill the cluster for long: of reduces, or (for the mix) of maps."""
     chance = random.Random(seed)
-    lengths = [chance.randint(20_000, 30_000) for _ in range(2 * NODES * SLOTS)]
+    lengths = [chance.randint(200_000, 300_000) for _ in range(2 * NODES * SLOTS)]
     half = NODES * SLOTS // 2 - 1
     if mix:
         return tuple(job(f"research-{n}", 0, lengths[n::2], []) for n in range(2))
@@ -80,12 +83,22 @@ def research(mix: bool, seed: int) -> tuple[Job, ...]:
 class Live:
     """A cluster full of research under a daemon; ``url`` is the daemon's."""
 
-    def __init__(self, client: Client, url: str, journal: Path, speed: float) -> None:
+    def __init__(self, client: Client, url: str, journal: Path) -> None:
         self._client = client
         self._url = url
         self._journal = journal
-        self._speed = speed
         self._asked = 0
+        self._research: list[str] = []
+        self._full_since_s: float | None = None
+
+    def renew(self, jobs: Sequence[Job]) -> None:
+        """Replace research: a task may be suspended a few times only, and killed once in an hour."""
+        for name in self._research:
+            self._kill(name, "ann")
+        self._research = [self.submit(each) for each in jobs]
+
+    def _kill(self, name: str, user: str) -> None:
+        Client(self._client.url, user)._json(f"/ws/v1/cluster/apps/{name}/state", "PUT", {"state": "KILLED"})
 
     def submit(self, wanted: Job) -> str:
         webhdfs = self._client.webhdfs()
@@ -101,13 +114,23 @@ class Live:
     def is_full(self) -> bool:
         """Return whether research holds the whole cluster, and no order is open."""
         rows = self.applications()
-        idle = all(not row["expected"] and not row["suspending"] for row in rows)
+        idle = not any(row["expected"] or row["suspending"] or row["suspended"] for row in rows)
         research_only = all(row["role"] != "preempting" for row in rows)
         return idle and research_only and sum(row["containers"] for row in rows) == NODES * SLOTS
 
+    def is_settled(self) -> bool:
+        """Return whether research has held the whole cluster for ``SETTLED_S``."""
+        if not self.is_full():
+            self._full_since_s = None
+        elif self._full_since_s is None:
+            self._full_since_s = time.monotonic()
+        since_s = self._full_since_s
+        return since_s is not None and time.monotonic() - since_s >= SETTLED_S
+
     def question(self, containers: int) -> Answered:
         """Ask, do what was supposed, and compare."""
-        wait_until(self.is_full, "a cluster full of research")
+        self._full_since_s = None
+        wait_until(self.is_settled, "a cluster full of research")
         self._asked += 1
         wanted = job(f"production-{self._asked}", 0, [TASK_S] * containers, [])
         size = {"container_mib": wanted.map_size.memory_mib, "container_vcores": wanted.map_size.vcores}
@@ -128,7 +151,7 @@ class Live:
         picked = [
             pick.task.attempt for each in decisions if each.trigger.application == name for pick in each.picks
         ]
-        Client(self._client.url, "bob")._json(f"/ws/v1/cluster/apps/{name}/state", "PUT", {"state": "KILLED"})
+        self._kill(name, "bob")
         expected = frozenset(each.attempt for each in answer.chosen if each.requester == "what-if")
         return Answered(
             containers=containers,
@@ -138,6 +161,7 @@ class Live:
             started_ms=held[0],
             complete=answer.complete,
             completed_ms=held[1],
+            waits=answer.waits,
         )
 
     def _until_held(self, name: str, count: int, began_s: float) -> int:
@@ -149,7 +173,7 @@ class Live:
 
 
 @contextlib.contextmanager
-def live(folder: Path, speed: float, seed: int, *, mix: bool) -> Iterator[Live]:
+def live(folder: Path, speed: float, *, mix: bool) -> Iterator[Live]:
     """Run a cluster full of research, and yarnctl."""
     case = Case("what-if", NODES, SLOTS, ())
     cluster = ("serve", "--nodes", str(NODES), "--slots", str(SLOTS), "--port", "0", "--json")
@@ -160,10 +184,8 @@ def live(folder: Path, speed: float, seed: int, *, mix: bool) -> Iterator[Live]:
         listen = f"127.0.0.1:{free_port()}"
         words = [listen if word == "off" else word for word in told(case, url, folder / "state")]
         with program("yarnctl.cli", "run", *words, *(MIX if mix else ()), log=folder / "yarnctl.log"):
-            found = Live(Client(url, "harness"), f"http://{listen}", folder / "state/journal.jsonl", speed)
+            found = Live(Client(url, "harness"), f"http://{listen}", folder / "state/journal.jsonl")
             wait_until(lambda: _answers(f"http://{listen}/readyz"), "a daemon that is ready")
-            for each in research(mix, seed):
-                found.submit(each)
             yield found
 
 
@@ -177,16 +199,18 @@ def _answers(url: str) -> bool:
 def campaign(questions: int, speed: float, seed: int, *, mix: bool) -> list[Answered]:
     """Ask so many questions of one daemon."""
     chance = random.Random(seed)
-    with tempfile.TemporaryDirectory() as folder, live(Path(folder), speed, seed, mix=mix) as world:
+    with tempfile.TemporaryDirectory() as folder, live(Path(folder), speed, mix=mix) as world:
         found = []
         for number in range(1, questions + 1):
+            if number % RENEWED_AFTER == 1:
+                world.renew(research(mix, seed + number))
             one = world.question(chance.randint(1, 5))
             found.append(one)
             print(
                 f"{'mix' if mix else 'suspend'} {number}: {one.containers} tasks;"
                 f" {'same' if one.is_same else f'{sorted(one.expected)} and {sorted(one.picked)}'};"
                 f" first after {one.started_ms} ms of {one.starts};"
-                f" all after {one.completed_ms} ms of {one.complete}",
+                f" all after {one.completed_ms} ms of {one.complete} {one.waits}",
                 flush=True,
             )
         return found
@@ -197,7 +221,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak what-if", description=__doc__)
     parser.add_argument("questions", type=int)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--speed", type=float, default=4.0)
+    parser.add_argument("--speed", type=float, default=10.0)
     options = parser.parse_args(arguments)
     half = options.questions // 2
     found = campaign(options.questions - half, options.speed, options.seed, mix=False)

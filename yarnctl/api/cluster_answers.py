@@ -136,6 +136,27 @@ class WaitingOut(msgspec.Struct, frozen=True, kw_only=True):
     not_chosen: list[NotChosen]
 
 
+class ForetoldOut(msgspec.Struct, frozen=True, kw_only=True):
+    """An instant with its 90 % interval, from what ``runs`` earlier applications took."""
+
+    least_at_ms: int
+    middle_at_ms: int
+    most_at_ms: int
+    runs: Count
+
+
+class WhenOut(msgspec.Struct, frozen=True, kw_only=True):
+    """When an application starts (null: it has, or it is not known) and ends (null: not known), and why.
+
+    ``sooner``: what would make it sooner; "": nothing that yarnctl knows.
+    """
+
+    starts: ForetoldOut | None
+    ends: ForetoldOut | None
+    why: str
+    sooner: str
+
+
 class Application(msgspec.Struct, frozen=True, kw_only=True):
     """One unfinished application; ``queue`` is the full path of its leaf queue.
 
@@ -151,6 +172,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
       held only its application master because of that (null: it holds more).
     * ``used``: what it holds on nodes without a label.
     * ``waiting``: why it waits; null unless it is preempting and has pending requests.
+    * ``when``: when it starts and ends, with 90 % intervals.
     """
 
     application: str
@@ -180,6 +202,7 @@ class Application(msgspec.Struct, frozen=True, kw_only=True):
     would_order: Count = 0
     left_out: ReasonOut | None = None
     waiting: WaitingOut | None = None
+    when: WhenOut | None = None
 
 
 class Occupied(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ COLUMNS = (
     "expected",
     "suspending",
     "can be suspended",
+    "ends in",
 )
 
 
@@ -47,6 +48,7 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
         print_json(answer)
         return
     page = shown(Page[Application], answer, url)
+    now_ms = page.now_ms
     rows = [
         (
             plain(each.application),
@@ -60,6 +62,7 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
             each.expected,
             each.suspending,
             plain(_suspension_words(each)),
+            ends_in(each, now_ms),
         )
         for each in page.items
     ]
@@ -67,6 +70,15 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
     for each in page.items:
         if each.waiting is not None:
             click.echo(plain(f"{each.application} waits: {each.waiting.text}"))
+
+
+def ends_in(application: Application, now_ms: int) -> str:
+    """Return the 90 % interval of an application's end, from now on."""
+    ends = None if application.when is None else application.when.ends
+    if ends is None:
+        return "-"
+    least, most = (max(0, at_ms - now_ms) for at_ms in (ends.least_at_ms, ends.most_at_ms))
+    return f"{least / 1000:.0f} to {most / 1000:.0f} s"
 
 
 def _caption(page: Page[Application]) -> str:

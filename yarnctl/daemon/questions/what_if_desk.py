@@ -18,7 +18,7 @@ from yarnctl.api.what_if_answers import ChosenOut, FallenOut, SpanOut, WhatIfOut
 from yarnctl.daemon.view.why_waiting import sentence, waiting_reasons
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.model import HeldTime, JobConsent, Snapshot
+from yarnctl.deciding.model import HeldTime, JobConsent, Snapshot, TaskView
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.what_if.fallen_deadlines import fallen
 from yarnctl.deciding.what_if.played_forward import Forward, PlayedOutcome, Span, TasksOf
@@ -31,6 +31,8 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 PENDING_MAX = 4
 WAIT_S = 30.0
+READS_MAX = 4
+"""How often tasks of an application that answers late are read for one question."""
 ENDS_UNKNOWN = "no container is ordered for it, and no task is known to end in time"
 
 
@@ -115,7 +117,7 @@ class WhatIfDesk:
         copied = controller.copy()
         changed = supposed(snapshot, supposition, state.at_ms)
         new = supposition.application
-        forward = Forward(copied, changed, state.at_ms, self._tasks_of, new, state.held, state.consents)
+        forward = Forward(copied, changed, state.at_ms, self._read_tasks, new, state.held, state.consents)
         outcome = forward.play()
         rows = fallen(snapshot, outcome.chosen, supposition.lost_node, state.at_ms)
         return WhatIfOut(
@@ -130,6 +132,16 @@ class WhatIfDesk:
             deadlines=[FallenOut(**each._asdict()) for each in rows],
             waits="" if new is None or outcome.whole is not None else _why(copied, outcome.snapshot),
         )
+
+    def _read_tasks(self, applications: tuple[str, ...]) -> dict[str, tuple[TaskView, ...]]:
+        """Read tasks until each application has answered: no later look makes up for one that is late."""
+        found: dict[str, tuple[TaskView, ...]] = {}
+        for _ in range(READS_MAX):
+            missing = tuple(name for name in applications if name not in found)
+            if not missing:
+                break
+            found |= self._tasks_of(missing)
+        return found
 
     def _supposition(self, question: Question, snapshot: Snapshot) -> Supposition:
         leaves = [view.queue for view in snapshot.queues]

@@ -19,6 +19,7 @@ from yarnctl.daemon.view.recent_orders import Checkpoint, Decided, RankedRecord,
 from yarnctl.daemon.view.reporting import Reporting
 from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.daemon.view.waits import QueueWaits, Waits
+from yarnctl.daemon.view.when_followed import Following, When
 from yarnctl.daemon.view.why_waiting import Waiting, waiting_reasons
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
@@ -180,6 +181,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     ``waiting``: why each preempting application of ``snapshot`` with pending requests waits. ``time_lost``:
     what waited since this daemon's start, by cause. ``reporting``: sums of the last days, which go on.
     ``waits``: how long production has waited since this daemon's start, by queue.
+    ``when``: when each application of ``snapshot`` starts and ends, as far as it is known.
     """
 
     version: int
@@ -206,6 +208,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     time_lost: tuple[Waited, ...] = ()
     reporting: Reporting | None = None
     waits: Mapping[str, QueueWaits] = {}
+    when: Mapping[str, When] = {}
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
@@ -265,6 +268,7 @@ class Publisher:
         self._time_lost = TimeLost()
         self._reporting = Reporting()
         self._waits = Waits()
+        self._following = Following()
         self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, EligibilityReason] = {}
         self.ungranted: Ungranted | None = None
@@ -340,7 +344,12 @@ class Publisher:
             time_lost=self._time_lost.rows(),
             reporting=self._reporting,
             waits=self._waits.by_queue(observation.now_ms),
+            when=self._when(snapshot, observation.now_ms),
         )
+
+    def _when(self, snapshot: Snapshot | None, now_ms: int) -> Mapping[str, When]:
+        views = () if snapshot is None else snapshot.applications
+        return {view.application: self._following.when(view.application, now_ms) for view in views}
 
     def _waiting(
         self, controller: Controller, status: LoopStatus, snapshot: Snapshot | None, now_ms: int
@@ -382,6 +391,7 @@ class Publisher:
         if fresh is not self._view.snapshot and self._occupancy.is_due(at_ms):
             opened = sum(not order.observed for order in controller.ledger.open.values())
             self._occupancy.add(sample_of(fresh, controller.settings, at_ms, opened))
+        self._following.look(fresh, at_ms)
         return fresh, at_ms, observation.snapshot is None and observation.cluster == "quiet" and not waits
 
     def _kept(self, observation: Observation, settings: Settings) -> tuple[Snapshot | None, int, bool]:

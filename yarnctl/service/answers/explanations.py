@@ -30,6 +30,7 @@ from yarnctl.deciding.releaser import REASONS
 from yarnctl.journal.explaining.explain import Explanation, in_words, reader_of
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.journal.rendering import containers, on_label, said, text
+from yarnctl.service.answers import foretold
 from yarnctl.service.answers.from_view import (
     application_of,
     counted,
@@ -159,6 +160,7 @@ def everything_about(view: View, wanted: str) -> Explanation:
         if each.application == wanted:
             found.rendered.append(_now(each, view))
             found.rendered += _not_chosen(each, view)
+            found.rendered += foretold.in_words(each, view)
             found.roles = found.roles or ["application"]
     for attempt, why in sorted(view.left_alone.items()):
         if wanted in (attempt, application_of(attempt)):

@@ -50,6 +50,7 @@ from yarnctl.deciding.time_lost import Waited
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.restoring.change_file import command_for, described
+from yarnctl.service.answers.foretold import when_of
 from yarnctl.units import Resources
 
 UNSEEN_MIB = 1024
@@ -226,6 +227,7 @@ def _application(
         if view.snapshot is None
         else reason(view.snapshot.left_out.get(application.application)),
         waiting=_waiting(view.waiting.get(application.application)),
+        when=when_of(application, view),
     )
 
 
