@@ -157,7 +157,7 @@ bench-small: $(VENV)/.dev ## run every benchmark once on small sizes: shows that
 
 clean: ## remove .venv, caches and results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache demo-out
-	rm -rf docker/emulator/context docker/hadoop/context
+	rm -rf docker/hadoop/context dist
 	rm -f bench-results.json soak-*.json soak-*.jsonl
 
 # The demo needs no development tools: two stamps, the second implies the first. Both need the task runner,

@@ -1,28 +1,26 @@
 #!/usr/bin/env bash
-# Makes the build contexts of both images: docker/hadoop/context.sh [DIR [PYTHON]]
-# DIR: the image with Hadoop (its jars, the configuration, what 'yarnctl wrap' needs); DIR/yarnctl: yarnctl's own,
-# made by docker/emulator/context.sh. Without DIR: docker/hadoop/context, where the compose file looks for it.
+# Makes the build context of the image with Hadoop (its jars, the configuration, what 'yarnctl wrap' needs):
+# docker/hadoop/context.sh [DIR [PYTHON]]. Without DIR: this folder, where compose.yaml looks for it.
 # HADOOP=3.4.2|3.5.0|3.3.5 chooses the version (needs Java and Maven here, once); with HADOOP_IMAGE set, Hadoop
 # comes from that image and no jars are fetched.
 set -euo pipefail
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 project="$(cd "$here/../.." && pwd)"
-context="${1:-$here/context}"
+folder="${1:-$here}"
+context="$folder/context"
 python="${2:-$project/.venv/bin/python}"
-if [ -e "$context" ] && ! [ -f "$context/Dockerfile" ]; then
+if [ -e "$context" ] && ! [ -d "$context/client" ]; then
     echo "error: $context is there and no build context; name another folder" >&2
     exit 2
 fi
 rm -rf "$context"
-"$here/../emulator/context.sh" "$context/yarnctl" "$python"
-
-cp "$here/Dockerfile" "$context/Dockerfile"
-printf 'yarnctl\n' >"$context/.dockerignore"
+mkdir -p "$context"
+[ "$folder" = "$here" ] || cp "$here/Dockerfile" "$here/.dockerignore" "$folder/"
 cp -R "$here/bin" "$context/bin"
-cp "$context/yarnctl/bin/healthy" "$context/yarnctl/bin/yarnctl" "$context/bin/"
-mkdir "$context/client"
-cp -R "$context/yarnctl/site/click" "$context/yarnctl/site/yarnctl" "$context/client/"
+cp "$here/../emulator/bin/healthy" "$context/bin/"
+printf '#!/usr/bin/python3\nfrom yarnctl.cli import main\n\nmain()\n' >"$context/bin/yarnctl"
+"$python" -m pip --disable-pip-version-check --quiet install --no-deps --target "$context/client" click "$project"
 cp -R "$here/conf" "$context/conf"
 mkdir "$context/conf/dual-queue"
 cp "$project/hadoop-conf/dual-queue/yarn-site.xml" "$context/conf/dual-queue/"

@@ -1,4 +1,4 @@
-"""A compose file, up: what its services are, what they answer, and jobs that are submitted to it.
+"""A profile of the compose file, up: what its services are, what they answer, and jobs that are submitted to it.
 
 Law: every wait is for a condition, with a deadline and with what was awaited in the failure.
 """
@@ -23,7 +23,9 @@ from tests.docker.engine import Engine
 
 T = TypeVar("T")
 
-FILE = Path(__file__).parents[2] / "docker/emulator/compose.yaml"
+FILE = Path(__file__).parents[2] / "compose.yaml"
+JOBS = FILE.parent / "docker/emulator/jobs"
+HADOOP = FILE.parent / "docker/hadoop"
 SERVICES = ("rm", "nm1", "nm2", "nm3", "yarnctl")
 PATIENCE_S = 900.0
 
@@ -38,13 +40,13 @@ def until(look: Callable[[], T], what: str) -> T:
 
 
 class Context:
-    """A build context, made in the background by the ``context.sh`` beside a compose file."""
+    """The build context of Hadoop's image, made in the background by its ``context.sh``."""
 
-    def __init__(self, folder: Path, script: Path = FILE.parent / "context.sh") -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._log = folder.with_suffix(".log")
         with self._log.open("wb") as log:
-            words = (str(script), str(folder), sys.executable)
+            words = (str(HADOOP / "context.sh"), str(folder), sys.executable)
             self._program = subprocess.Popen(words, stdout=log, stderr=log)
 
     def wait(self) -> None:
@@ -58,13 +60,13 @@ class Context:
 
 
 class Composed:
-    """One project: the services of the compose file on an engine. ``settings`` are those of .env."""
+    """One project: the services of a profile on an engine. ``settings`` are those of .env."""
 
-    def __init__(self, engine: Engine, project: str, settings: dict[str, str], file: Path = FILE) -> None:
+    def __init__(self, engine: Engine, project: str, settings: dict[str, str], profile: str) -> None:
         self.engine = engine
         self.project = project
-        self.environment = {**engine.environment, **settings}
-        self.words = (*engine.compose_program(), "--file", str(file), "--project-name", project)
+        self.environment = {**engine.environment, **settings, "COMPOSE_PROFILES": profile}
+        self.words = (*engine.compose_program(), "--file", str(FILE), "--project-name", project)
 
     def compose(self, *words: str) -> str:
         return self.engine.run(*self.words, *words, environment=self.environment).stdout
@@ -120,7 +122,7 @@ class Composed:
         self, service: str, path: str, method: str = "GET", headers: dict[str, str] | None = None
     ) -> tuple[int, Any]:
         """Ask through the published port; return status and JSON (0 and the reason: no answer)."""
-        port = self.environment["YARNCTL_PORT" if service == "yarnctl" else "RM_PORT"]
+        port = self.environment["YARNCTL_PORT" if service.endswith("yarnctl") else "RM_PORT"]
         headers = {"Accept": "application/json", "Content-Type": "application/json", **(headers or {})}
         body = b"{}" if method == "POST" else None
         url = f"http://127.0.0.1:{port}{path}"

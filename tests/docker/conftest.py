@@ -1,4 +1,4 @@
-"""What all compose files share: the jobs, and the engine: the one that runs, or one that is started here.
+"""What all profiles share: the jobs, and the engine: the one that runs, or one that is started here.
 
 Where there is none and none can be started the tests are skipped with the reason, unless
 YARNCTL_REQUIRE_DOCKER is set: then they fail.
@@ -13,24 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.docker.composed import FILE, Context, must_run
+from tests.docker.composed import JOBS, Context, must_run
 from tests.docker.engine import Engine, NoEngine
 
 
 @pytest.fixture(scope="session")
-def contexts(
+def context(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Context]]:
-    """Return the build contexts that these tests need; each is made in the background from here on."""
+) -> Iterator[Context | None]:
+    """Return the build context of Hadoop, if these tests need it; it is made in the background from here on."""
     asked = {Path(str(item.path)).stem for item in request.session.items}
-    made = {
-        name: Context(tmp_path_factory.mktemp(name) / "context", FILE.parents[1] / name / "context.sh")
-        for name in ("emulator", "hadoop")
-        if f"test_{name}_compose" in asked
-    }
+    made = Context(tmp_path_factory.mktemp("hadoop") / "context") if "test_hadoop_compose" in asked else None
     yield made
-    for each in made.values():
-        each.remove()
+    if made is not None:
+        made.remove()
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +46,7 @@ def engine() -> Iterator[Engine]:
 def jobs() -> Iterator[Path]:
     """Return the sample jobs and those of these tests in a folder that everybody may read."""
     with tempfile.TemporaryDirectory(prefix="yarnctl-jobs-") as name:
-        for source in (FILE.parent / "jobs", Path(__file__).parent / "jobs"):
+        for source in (JOBS, Path(__file__).parent / "jobs"):
             shutil.copytree(source, name, dirs_exist_ok=True)
         Path(name).chmod(0o755)
         yield Path(name)

@@ -146,7 +146,10 @@ class Engine:
 
     @staticmethod
     def _adopt_sources(root: Path) -> None:
-        """Let apt inside the image use the package mirrors of this machine."""
+        """Let apt and pip inside the image use the package mirrors of this machine, and trust what it trusts."""
+        authorities = Path("/usr/local/share/ca-certificates")
+        if authorities.is_dir():
+            shutil.copytree(authorities, root / "usr/local/share/ca-certificates", dirs_exist_ok=True)
         for name in ("apt.conf.d", "sources.list.d"):
             for file in sorted(Path("/etc/apt", name).glob("*")):
                 if file.is_file():

@@ -1,4 +1,4 @@
-"""The compose file of the emulated cluster: built, up, used, hurt and gone.
+"""The compose file with the emulated cluster: built, up, used, hurt and gone.
 
 The engine is the one that runs, or one that is started here. Where there is none and none can be started
 the tests are skipped with the reason, unless YARNCTL_REQUIRE_DOCKER is set: then they fail.
@@ -15,23 +15,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.docker.composed import FILE, SERVICES, Composed, Context, Job, free_port, until
+from tests.docker.composed import JOBS, SERVICES, Composed, Context, Job, free_port, until
 from tests.docker.engine import Engine
 
+IMAGE = "yarnctl:test"
 REDUCES = 8
 SLOTS = 3
 """On each of three nodes: one container for the master and one for each reduce."""
 
 
 @pytest.fixture(scope="module")
-def cluster(contexts: dict[str, Context], engine: Engine, jobs: Path) -> Iterator[Composed]:
-    context = contexts["emulator"]
+def cluster(context: Context | None, engine: Engine, jobs: Path) -> Iterator[Composed]:
     settings = {
-        "CONTEXT": str(context.folder), "IMAGE": "yarnctl-emulator:test", "JOBS": str(jobs),
-        "SLOTS": str(SLOTS), "RM_PORT": str(free_port()), "YARNCTL_PORT": str(free_port()),
+        "YARNCTL_IMAGE": IMAGE, "JOBS": str(jobs), "SLOTS": str(SLOTS),
+        "RM_PORT": str(free_port()), "YARNCTL_PORT": str(free_port()),
     }  # fmt: skip
-    project = Composed(engine, f"yarnctl-test-{os.getpid()}", settings)
-    context.wait()
+    project = Composed(engine, f"yarnctl-test-{os.getpid()}", settings, "emulator")
     try:
         project.compose("build", "--quiet")
         project.compose("up", "--detach")
@@ -125,10 +124,9 @@ def hurry(cluster: Composed, name: str) -> None:
 
 def without_a_cluster() -> list[bytes]:
     """Return the lines that the job writes, in some order: mapper, sort and reducer, one after the other."""
-    jobs = FILE.parent / "jobs"
-    data = b"".join(path.read_bytes() for path in sorted((jobs / "ranges").iterdir()))
+    data = b"".join(path.read_bytes() for path in sorted((JOBS / "ranges").iterdir()))
     for program in ("steps_map.py", "steps_reduce.py"):
-        done = subprocess.run([sys.executable, jobs / program], input=data, capture_output=True, check=True)
+        done = subprocess.run([sys.executable, JOBS / program], input=data, capture_output=True, check=True)
         data = b"".join(sorted(done.stdout.splitlines(keepends=True)))
     return data.splitlines()
 
@@ -189,4 +187,4 @@ def test_down_leaves_nothing(cluster: Composed) -> None:
     cluster.compose("down", "--volumes", "--rmi", "all")
     for things in (("ps", "-aq"), ("network", "ls", "-q"), ("volume", "ls", "-q")):
         assert cluster.docker(*things, *cluster.of_project) == ""
-    assert cluster.docker("images", "-q", cluster.environment["IMAGE"]) == ""
+    assert cluster.docker("images", "-q", IMAGE) == ""

@@ -1,4 +1,4 @@
-"""The compose file of the real Hadoop: built, up, a research job suspended for a production job, and gone.
+"""The compose file with the real Hadoop: built, up, a research job suspended for a production job, and gone.
 
 Without an engine, or without Java and Maven for the jars, the tests are skipped with the reason; where
 YARNCTL_REQUIRE_DOCKER is set they fail.
@@ -19,10 +19,10 @@ from tests.docker.engine import Engine
 from tests.hadoop.artifacts import STREAMING, cache_folder, missing_programs
 
 HERE = Path(__file__).parent
-FOLDER = HERE.parents[1] / "docker" / "hadoop"
-NODES = ("nm1", "nm2")
+NODES = ("node1", "node2")
 DAEMONS = ("namenode", "datanode", "resourcemanager", *NODES, "historyserver")
-SERVICES = (*DAEMONS, "yarnctl")
+YARNCTL = "hadoop-yarnctl"
+SERVICES = (*DAEMONS, YARNCTL)
 REDUCES = 7
 """Two nodes hold eight containers: one for the master and one for each reduce."""
 HURRY = "/user/alice/hurry"
@@ -42,13 +42,12 @@ def jars() -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster(contexts: dict[str, Context], engine: Engine, jobs: Path) -> Iterator[Composed]:
-    context = contexts["hadoop"]
+def cluster(context: Context, engine: Engine, jobs: Path) -> Iterator[Composed]:
     settings = {
         "CONTEXT": str(context.folder), "IMAGE": "yarnctl-hadoop:test", "YARNCTL_IMAGE": "yarnctl:test",
         "JOBS": str(jobs), "MODE": "--enforce", "RM_PORT": str(free_port()), "YARNCTL_PORT": str(free_port()),
     }  # fmt: skip
-    project = Composed(engine, f"yarnctl-hadoop-{os.getpid()}", settings, FOLDER / "compose.yaml")
+    project = Composed(engine, f"yarnctl-hadoop-{os.getpid()}", settings, "hadoop")
     context.wait()
     try:
         project.compose("build", "--quiet")
@@ -150,7 +149,7 @@ def test_the_folders_are_those_that_check_asks_for(cluster: Composed) -> None:
         "--json",
     )
     done = subprocess.run(
-        ["docker", "exec", cluster.container("yarnctl"), *asked],
+        ["docker", "exec", cluster.container(YARNCTL), *asked],
         env=cluster.engine.environment,
         capture_output=True,
         text=True,
@@ -175,7 +174,7 @@ def test_a_research_job_gives_way_and_writes_what_it_would_have_written(cluster:
         patient.end()
         if hurried is not None:
             hurried.end()
-    checkpoints = cluster.read("yarnctl", "/v1/checkpoints")["items"]
+    checkpoints = cluster.read(YARNCTL, "/v1/checkpoints")["items"]
     assert {each["application"] for each in checkpoints} == {patient.application()}
     expected = hurried.parts()
     assert len(expected) == REDUCES

@@ -68,9 +68,20 @@ LONG_MS = 100_000_000
 
 
 class Daemon:
-    """``yarnctl run --enforce`` as a process; ``said`` is what it has written. ``port`` 0: no API."""
+    """``yarnctl run --enforce`` as a process; ``said`` is what it has written. ``port`` 0: no API.
 
-    def __init__(self, url: str, state: Path, *options: str, enforce: bool = True, api: bool = False) -> None:
+    ``tree``: the sources of the version that runs.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        state: Path,
+        *options: str,
+        enforce: bool = True,
+        api: bool = False,
+        tree: Path = ROOT,
+    ) -> None:
         words = ["run", "--rm", url, "--state-dir", str(state), *options]
         words += ["--enforce"] if enforce else []
         self._token = state.with_name("token")
@@ -87,7 +98,8 @@ class Daemon:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(tree)},
+            cwd=tree,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
