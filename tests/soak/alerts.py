@@ -278,17 +278,15 @@ def play(alerts: Collection[str], folder: Path, program: str) -> list[Seen]:
 
 
 def _played(alert: str, stage: Stage, prometheus: Prometheus) -> Seen:
-    def waited_s(state: str) -> float:
+    def until(state: str, do: Callable[[Stage], object]) -> float:
         began_s = time.monotonic()
+        do(stage)
         wait_until(lambda: prometheus.state(alert) == state, f"{alert} is {state}")
         return time.monotonic() - began_s
 
-    stage.start()
-    waited_s("inactive")
-    FAULTS[alert].plant(stage)
-    fired_s = waited_s("firing")
-    FAULTS[alert].mend(stage)
-    return Seen(alert, fired_s, waited_s("inactive"))
+    until("inactive", Stage.start)
+    fired_s = until("firing", FAULTS[alert].plant)
+    return Seen(alert, fired_s, until("inactive", FAULTS[alert].mend))
 
 
 def main(arguments: Sequence[str]) -> int:
