@@ -33,7 +33,7 @@ RESEARCH_TESTS := research/tests --ignore=research/tests/hadoop
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/hadoop
 
-.PHONY: help setup demo test test-unit test-thorough test-research test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-ahead bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small clean
+.PHONY: help setup demo dist test test-unit test-thorough test-research test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-ahead bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ test-docker: $(VENV)/.dev ## test the compose files: emulator and real Hadoop in
 test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, pages, Kerberos (Java and Maven)
 	$(PYTEST) tests/contract --hadoop -m hadoop $(HADOOP_CONTRACT) $(PYTEST_ARGS)
 	$(PYTEST) $(HADOOP_TESTS) $(PYTEST_ARGS)
+
+dist: $(VENV)/.dev ## make a release in dist/: wheel, source archive, wheelhouse, one file, deb and rpm (Go builds nfpm once)
+	$(BIN)/python -m release.dist
 
 soak: $(VENV)/.dev ## run the long checks whole: 300 outputs, 1,000 fault campaigns, I/O faults, 10^6 replayed steps, 10^5 markets, 551 faults of a daemon; SEED=N (hours)
 	$(BIN)/python -m tests.soak equal --runs 300 --seed $(SEED)

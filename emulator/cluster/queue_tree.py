@@ -270,10 +270,10 @@ class TreeScheduler(CapacityScheduler):
         container.app.ranked_mib = container.app.used_mib
         queue = self.trees[container.node.label][container.app.queue.name]
         others = _negative(container.others)
-        self._count(queue, container.app, -container.memory_mib, -container.vcores, others)
+        self.count_held(queue, container.app, -container.memory_mib, -container.vcores, others)
 
     @staticmethod
-    def _count(
+    def count_held(
         queue: TreeQueue, app: Application, memory_mib: int, vcores: int, other_resources: Resources = NOTHING
     ) -> None:
         """Count a container as used (negative: freed) in its queue and in all above."""
@@ -296,7 +296,7 @@ class TreeScheduler(CapacityScheduler):
         for queue, sign in ((from_queue, -1), (to_queue, 1)):
             for label, size in held.items():
                 others = Resources(0, 0, *times(size, sign)[2:]) if len(size) > 2 else NOTHING
-                self._count(self.trees[label][queue.name], app, sign * size[0], sign * size[1], others)
+                self.count_held(self.trees[label][queue.name], app, sign * size[0], sign * size[1], others)
             if queue.user_mib is not None:  # counted as if all of it were on nodes without a label
                 queue.users[app.user] -= sign * (app.used_mib - held[""][0])
 
@@ -314,7 +314,7 @@ class TreeScheduler(CapacityScheduler):
             found.ask.missed = 0
             found.app.ranked_mib = found.app.used_mib + found.ask.memory_mib
             ask = found.ask
-            self._count(found.queue, found.app, ask.memory_mib, ask.vcores, ask.others)
+            self.count_held(found.queue, found.app, ask.memory_mib, ask.vcores, ask.others)
             return found.app, ask
         if node.label and not self.labels[node.label]:
             return self._shared(root, node)
@@ -350,7 +350,7 @@ class TreeScheduler(CapacityScheduler):
                 continue
             ask.missed = 0
             app.ranked_mib = app.used_mib + ask.memory_mib
-            self._count(queue, app, size[0], size[1], ask.others)
+            self.count_held(queue, app, size[0], size[1], ask.others)
             return app, ask
         return None
 
@@ -452,7 +452,7 @@ class TreeScheduler(CapacityScheduler):
             self.in_vain[key] = self.in_vain.get(key, 0) + 1
             return None
         self.unreserve(node)
-        self._count(self.trees[node.label][app.queue.name], app, ask.memory_mib, ask.vcores, ask.others)
+        self.count_held(self.trees[node.label][app.queue.name], app, ask.memory_mib, ask.vcores, ask.others)
         return app, ask
 
 

@@ -163,8 +163,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     ``may_lose_ratio`` of the preemptable queues' container time, how soon a lever must give room (None: as
     soon as a suspension does), what a second is worth and how often a task may be killed. ``leaves`` and
     ``parents``: a tree, in the place of all other queues; ``source``: where its queues on demand come from;
-    ``labels``: of its first nodes. ``governed``: a mix leaves levers alone where production does not need
-    them.
+    ``labels``: of its first nodes. ``governed``: a mix has its governor, as shipped.
     """
 
     nodes: int
@@ -189,7 +188,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     parents: tuple[ParentConfig, ...] = ()
     source: QueueSource | None = None
     labels: tuple[NodeLabel, ...] = ()
-    governed: bool = False
+    governed: bool = True
 
 
 class JobResult(msgspec.Struct, frozen=True):

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from yarn_research.campaigns.tree_order import forecast
-from yarn_research.campaigns.tree_order_states import EmulatedTree, TreeDraw
+from yarn_research.campaigns.tree_order_draws import TreeDraw
+from yarn_research.campaigns.tree_order_states import EmulatedTree
 from yarnctl.deciding.model import Snapshot
 from yarnctl.units import decode_vector
 

@@ -77,14 +77,16 @@ def head_of(name: str, folder: Path = FOLDER) -> dict[str, Any]:
 
 
 def made_of(record: MeasuredRecord, folder: Path = FOLDER) -> str:
-    """Return the commit and the machine of a record, as far as its files know them."""
+    """Return the commit and the machine of a record; "" if its files name no commit."""
     heads = [head_of(name, folder) for name in record.files]
     commits = sorted({str(head["commit"])[:8] for head in heads if head.get("commit")})
     cores = sorted({head["machine"]["cores"] for head in heads if isinstance(head.get("machine"), dict)})
-    commit = f"commit {', '.join(commits)}" if commits else "commit not recorded"
+    commit = ", ".join(commits)
+    if not commit:
+        return ""
     if len(cores) != 1:
-        return f"{commit}; machine not recorded"
-    return commit if cores[0] == USUAL_CORES else f"{commit}; {cores[0]} cores"
+        return f"{commit}, machine unknown"
+    return commit if cores[0] == USUAL_CORES else f"{commit}, {cores[0]} cores"
 
 
 def _item(indent: str, text: str) -> list[str]:
@@ -109,20 +111,23 @@ def page() -> str:
         "",
         "## Newest records",
         "",
-        "What a campaign gave on its date: unless it says so, on one machine with two cores; Spark, Flink on a real",
-        "Hadoop. Earlier ones: `research/records/index.toml`, [misses](../research/records/misses.md).",
+        "What a campaign gave on its date (with its commit), unless it says so on one machine with two cores; Spark",
+        "and Flink on a real Hadoop. Options, what was asked, earlier records and those without a commit:",
+        "`research/records/index.toml`, [misses](../research/records/misses.md).",
         "",
     ]
     for record in newest(records()):
-        missed = " (missed)" if record.missed else ""
-        parts = [] if record.options == "none" else [f"Options: {record.options}."]
-        parts += [] if record.asked == "reported" else [f"Asked: {record.asked}."]
+        if not (made := made_of(record)):
+            continue
+        missed = ", missed" if record.missed else ""
+        parts = [f"Asked: {record.asked}."] if record.missed else []
         parts += [f"Nearest rival: {record.rival}."] if record.rival else []
         parts += [f"Interval: {record.interval}."] if record.interval else []
-        was = f"**{record.topic}**, {record.date}{missed}. {record.was}"
-        made = " ".join([*parts, f"({made_of(record)})"])
-        item = _item("* ", f"{was} {made}")
-        lines += item if len(item) <= PARAGRAPH_LINES else [*_item("* ", was), *_item("  * ", made)]
+        was = f"**{record.topic}**, {record.date}, {made}{missed}. {record.was}"
+        item = _item("* ", " ".join([was, *parts]))
+        lines += (
+            item if len(item) <= PARAGRAPH_LINES else [*_item("* ", was), *_item("  * ", " ".join(parts))]
+        )
     return "\n".join(lines).rstrip() + "\n"
 
 

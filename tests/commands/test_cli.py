@@ -266,8 +266,6 @@ def test_demo_shows_it_all(
     assert "4 reduces of research were suspended (median 0.6 s from request to manifest) and 3 of" in text
     assert text.splitlines()[0].split() == list(SCHEMES)
     best = "mix (the cheapest levers within a loss budget)"
-    if nodes == 6:
-        best = "yarn-tuned (YARN's own preemption, tuned)"  # 3 % sooner for production, and 2.2 h more lost
     assert f"{best} is recommended." in text
     assert "natjam alone is slower for production" in text
     assert "soft-cap is kinder to research" in text

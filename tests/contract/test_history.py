@@ -122,3 +122,26 @@ def test_the_history_lists_by_user_and_time_and_a_limit_leaves_the_oldest(cluste
     every = asked("user=alice")
     assert every.index(job_id(first)) < every.index(job_id(last))
     assert asked("user=alice&limit=1") == every[:1]
+
+
+def test_the_history_has_each_attempt_of_a_job(cluster: Cluster) -> None:
+    """As the master showed them: kinds, states, instants in order, and when a reduce had merged its input."""
+    host = cluster.host
+    need(host, "history")
+    application = ended(cluster, "attempted", reduces=2)
+    path = f"mapreduce/jobs/{job_id(application)}/tasks"
+    tasks = rows(host.ask("GET", history(cluster, path)).json(), "tasks", "task")
+    assert sorted(task["type"] for task in tasks) == ["MAP", "REDUCE", "REDUCE"]
+    for task in tasks:
+        assert task["state"] == "SUCCEEDED"
+        assert 0 < task["startTime"] <= task["finishTime"]
+        told = host.ask("GET", history(cluster, f"{path}/{task['id']}/attempts")).json()
+        attempts = rows(told, "taskAttempts", "taskAttempt")
+        done = next(one for one in attempts if one["id"] == task["successfulAttempt"])
+        assert (done["state"], done["type"]) == ("SUCCEEDED", task["type"])
+        assert done["assignedContainerId"].startswith("container_")
+        if task["type"] == "REDUCE":
+            instants = ("startTime", "shuffleFinishTime", "mergeFinishTime", "finishTime")
+            spans = [done[name] for name in instants]
+            assert spans == sorted(spans)
+            assert spans[2] > 0

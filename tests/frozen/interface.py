@@ -13,7 +13,8 @@ from typing import Any
 
 from tests.frozen.schemas import lines
 from tests.unit.service.played import busy
-from yarnctl.service.app import FILES, make_app
+from yarnctl.service.app import make_app
+from yarnctl.service.security.middleware import PAGE_FILES
 
 ROOT = Path(__file__).parents[2]
 JSON = "application/json"
@@ -24,7 +25,7 @@ CODE = re.compile(rf"""(?:{MAKING}|\b\d{{3}}: \()["']([a-z]+(?:-[a-z]+)*)["']"""
 def interface() -> dict[str, Any]:
     """Return all operations, the addresses that are not described, the body and the codes of errors."""
     document = make_app(busy).openapi()
-    other = dict.fromkeys(("/openapi.json", *FILES), True)
+    other = dict.fromkeys(("/openapi.json", *PAGE_FILES), True)
     return {**operations(document), "other_addresses": other, "codes": codes()}
 
 

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 PACKED = (
     *("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", ".gitignore"),
     *("yarnctl/__init__.py", "yarnctl/errors.py", "yarnctl/task_runner", "emulator/__init__.py"),
+    *("release", "hadoop-conf"),
 )
 BUILT = "yarnctl/task_runner/yarnctl_task.py"
 EDITABLE = "import sys; from hatchling import build; build.build_editable(sys.argv[1])"

@@ -20,6 +20,7 @@ from yarnctl.daemon.admission.request_queue import WAITERS_MAX, WAITING_THREADS_
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.listening.names import names_for
 from yarnctl.service.app import make_app
+from yarnctl.service.security.tls import Tls
 from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.service.serving import serve_in_thread
 
@@ -42,6 +43,8 @@ class Daemon:
         host: str = "127.0.0.1",
         open_reads: bool = True,
         there: AtTheDesk | None = None,
+        tls: Tls | None = None,
+        proxies: tuple[str, ...] = (),
     ) -> None:
         self.there = there or AtTheDesk(history=False)
         self.view = View(version=0, now_ms=self.there.now_ms, loop=LoopStatus(ticks=1))
@@ -54,7 +57,7 @@ class Daemon:
             lambda: self.view, token=token, request_queue=self.there.window, control=self.control,
             names=names_for(host), open_reads=open_reads, clock=lambda: self.view.now_ms,
         )  # fmt: skip
-        self.handle = serve_in_thread(app, host, token=token)
+        self.handle = serve_in_thread(app, host, token=token, tls=tls, proxies=proxies)
         self.thread.start()
 
     @property

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from importlib.resources import files
 from pathlib import Path
 
 import msgspec
@@ -24,7 +26,7 @@ from yarnctl.daemon.view.why_waiting import Waiting
 from yarnctl.deciding.admission.placement_options import Alternatives, PlacementOption
 from yarnctl.deciding.admission.records import Budget, Estimate, Finished
 from yarnctl.deciding.loss_budget import BudgetStanding
-from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.model import ApplicationView, Change
 from yarnctl.deciding.reasons.demand import NoTaskMayStop
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import Paused
@@ -32,6 +34,7 @@ from yarnctl.deciding.records import ApplicationName
 from yarnctl.deciding.waiting_verdicts import Cause
 from yarnctl.journal.rendering import text
 from yarnctl.service.app import make_app
+from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.service.serving import serve_in_thread
 from yarnctl.units import decode_vector
 
@@ -52,9 +55,15 @@ def chromium():
 def page(chromium: Browser, served: Served) -> Browser:
     chromium.size(1100, 1000)
     chromium.log()
-    chromium.open(served.url)
-    chromium.until("document.querySelector('#state').textContent !== '…'")
+    shown(chromium, served.url, "production")
     return chromium
+
+
+def shown(browser: Browser, url: str, view: str, more: str = "") -> None:
+    """Open a view of the page, and wait for its first answers."""
+    browser.open("about:blank")
+    browser.open(f"{url}/#view={view}{more}")
+    browser.until("document.querySelector('#chart canvas')")
 
 
 def renamed(view: View, old: str, new: str) -> View:
@@ -88,24 +97,147 @@ def test_it_shows_the_reclaim_list_and_the_loop(page):
 
 def test_a_click_tells_why(page):
     assert "chosen   " not in page.text()
-    page.script("document.querySelector('[data-decision=\"2\"]').click()")
-    told = page.until(
-        "(() => { const p = document.querySelector('pre:not([hidden])'); return p && p.textContent })()"
-    )
+    page.script("[...document.querySelectorAll('#decisions a')].find(a => a.textContent === '2').click()")
+    told = page.until("(document.querySelector('#story pre') || {}).textContent")
     assert "chosen   job first by MR" in told
     assert "eligible; other tasks came first" in told
-    page.script("document.querySelector('[data-decision=\"2\"]').click()")
-    page.until("!document.querySelector('pre:not([hidden])')")
+    page.script("document.querySelector('#close').click()")
+    page.until("document.querySelector('#explained').hidden")
+    assert page.script("return location.hash") == "#view=production"
 
 
-def test_occupancy_is_drawn_by_class(page):
-    paths = page.script(
-        "return [...document.querySelectorAll('#chart path')].map(p => p.getAttribute('class'))"
+COLOURS = """
+const canvas = document.querySelector('#chart canvas'), found = {};
+const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+for (let i = 0; i < data.length; i += 4) {
+  const name = data.slice(i, i + 3).join();
+  if (data[i + 3] === 255) found[name] = (found[name] || 0) + 1;
+}
+return found;
+"""
+
+
+def test_occupancy_is_drawn_by_role_with_a_mark_for_each_order(page):
+    found = page.script(COLOURS)
+    for name, colour in (("preemptable", "47,111,176"), ("preempting", "194,87,26"), ("a mark", "179,38,30")):
+        assert found.get(colour, 0) > 5, name
+    assert f"▼ {len(busy().entries) + len(busy().ended)} orders" in page.script(
+        "return document.querySelector('#marker').textContent"
     )
-    assert sorted(paths) == ["other", "preemptable", "preempting", "waiting"]
-    heights = page.script("return [...document.querySelectorAll('#chart path')].map(p => p.getBBox().height)")
-    assert max(heights) > 50
-    assert not page.script("return document.querySelector('#chart').innerHTML.includes('NaN')")
+    labels = page.script("return [...document.querySelectorAll('#chart .u-label')].map(e => e.textContent)")
+    assert labels == ["Time", "other", "preempting", "preemptable", "cluster", "requested"]
+
+
+def test_the_time_range_is_a_part_of_the_address(page):
+    page.script("[...document.querySelectorAll('#ranges a')].find(a => a.textContent === '10 min').click()")
+    page.until("document.querySelector('#ranges .chosen').textContent === '10 min'")
+    assert page.script("return location.hash") == "#view=production&range=10+min"
+
+
+def test_each_reader_has_a_view(page, served):
+    def headings() -> list[str]:
+        seen = "[...document.querySelectorAll('h2')].filter(e => e.checkVisibility())"
+        return page.script(f"return {seen}.map(e => e.textContent)")
+
+    assert headings()[0] == "Waiting applications, in the order of service"
+    assert "What was taken" not in headings()
+    page.script("document.querySelector('[data-to=research]').click()")
+    page.until("document.querySelector('#taken tr')")
+    assert headings()[:2] == ["What was taken", "Use of the cluster"]
+    taken = rows_of(page, "taken")
+    assert len(taken) == len(busy().entries) + len(busy().ended)
+    assert {row[1] for row in taken} == {"r (hadoop)"}
+    page.script("document.querySelector('[data-to=operator]').click()")
+    page.until("document.querySelector('#health dd')")
+    assert headings()[:2] == ["Health", "Lowered settings"]
+    shown(page, served.url, "nothing")
+    assert headings()[0] == "Health"
+
+
+def test_lowered_settings_name_what_restores_them_by_hand(page, served):
+    change = Change("queue", "root.research", "1.0", "0.3")
+    view = busy()
+    served.view = msgspec.structs.replace(view, loop=msgspec.structs.replace(view.loop, changes=(change,)))
+    shown(page, served.url, "operator")
+    page.until("document.querySelector('#changes tr')")
+    (row,) = rows_of(page, "changes")
+    assert row[:2] == ["queue", "root.research"]
+    assert "root.research:maximum-capacity=100" in row[3]
+
+
+def test_the_filter_and_the_order_of_a_table_are_parts_of_the_address(page, served):
+    shown(page, served.url, "production", "&sort=reclaims:order:down&filter=r_00000")
+    page.until("document.querySelector('#reclaims tr')")
+    orders = [row[0] for row in rows_of(page, "reclaims")]
+    assert len(orders) > 1
+    assert orders == sorted(orders, reverse=True)
+    assert page.script("return document.querySelector('#filter').value") == "r_00000"
+    page.script("document.querySelector('#reclaims button[data-column=order]').click()")
+    page.until("document.querySelector('#reclaims th[aria-sort=ascending]')")
+    assert [row[0] for row in rows_of(page, "reclaims")] == sorted(orders)
+    page.script("document.querySelector('#filter').value = 'nowhere'")
+    page.script("document.querySelector('#filter').dispatchEvent(new Event('input'))")
+    page.until("document.querySelector('#reclaims').textContent.includes('No row matches the filter')")
+    assert "filter=nowhere" in page.script("return location.hash")
+
+
+def test_the_focus_survives_new_answers(page, served):
+    page.script("document.querySelector('#reclaims td a').focus()")
+    kept = page.script("return document.activeElement.textContent")
+    served.view = with_jobs(
+        busy(), like(busy(), "production", application="application_1_000009", name="late")
+    )
+    page.until("document.querySelector('#waiting').textContent.includes('late')")
+    assert page.script("return document.activeElement.textContent") == kept
+
+
+def test_a_link_leads_to_the_resource_manager_by_http_alone(page, served):
+    links = "[...document.querySelectorAll('#waiting a')].filter(a => a.textContent === 'YARN')"
+    leads_to = {
+        "http://rm.example:8088": ["http://rm.example:8088/cluster/app/application_1_000002"],
+        "javascript:alert(1)//": [""],
+    }
+    for address, wanted in leads_to.items():
+        view = busy()
+        served.view = msgspec.structs.replace(
+            view, loop=msgspec.structs.replace(view.loop, resource_manager=address)
+        )
+        shown(page, served.url, "production")
+        assert page.script(f"return {links}.map(a => a.href)") == wanted
+
+
+class Recorded:
+    """The control of a loop, which notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def pause(self, why: str, for_ms: int | None) -> None:
+        self.said.append(f"pause {why}")
+
+    def go_on(self) -> None:
+        self.said.append("go on")
+
+    def resume(self, queue: str) -> None:
+        self.said.append(f"resume {queue}")
+
+
+def test_an_operator_pauses_with_a_token(chromium):
+    control = Recorded()
+    handle = serve_in_thread(make_app(busy, token=TOKEN, control=control), token=TOKEN)
+    click = "document.querySelector('#pause').click()"
+    try:
+        shown(chromium, handle.url, "operator")
+        chromium.script("document.querySelector('#pause-why').value = 'noon'")
+        chromium.script(click)
+        chromium.until("document.querySelector('#paused').textContent.includes('token')")
+        assert control.said == []
+        chromium.script("document.querySelector('#pause-token').value = arguments[0]", TOKEN)
+        chromium.script(click)
+        chromium.until("document.querySelector('#paused').textContent === 'paused'")
+        assert control.said == ["pause noon"]
+    finally:
+        handle.stop()
 
 
 def test_it_follows_the_view(page, served):
@@ -123,10 +255,9 @@ def test_names_are_text_whatever_they_hold(page, served):
     served.view = renamed(busy(), PRODUCTION, PROBE)
     page.until("document.querySelector('#reclaims').innerText.includes('onerror')")
     assert PROBE in page.script("return document.querySelector('#reclaims caption').textContent")
-    assert PROBE in page.script("return document.querySelector('#decisions button').textContent")
-    page.script("document.querySelector('[data-decision=\"2\"]').click()")
-    page.until("(document.querySelector('pre:not([hidden])') || {}).textContent")
-    assert PROBE in page.script("return document.querySelector('pre').textContent")
+    page.script("[...document.querySelectorAll('#decisions a')].find(a => a.textContent === '2').click()")
+    page.until("(document.querySelector('#story pre') || {}).textContent")
+    assert PROBE in page.script("return document.querySelector('#story pre').textContent")
     assert page.script("return document.querySelectorAll('img, main script').length") == 0
     assert page.script("return document.title") == "yarnctl"
 
@@ -136,7 +267,7 @@ def test_no_errors_in_the_console_and_no_other_host_is_asked(page, served):
     page.open(f"{served.url}/docs")
     page.until("document.querySelectorAll('#api section').length > 20")
     assert "GET /v1/reclaims/{application_id}" in page.text()
-    page.open(served.url)
+    shown(page, served.url, "production")
     page.until("document.querySelectorAll('#reclaims table').length")
     assert [each["message"] for each in page.log()] == []
     events = [json.loads(each["message"])["message"] for each in page.log("performance")]
@@ -148,7 +279,7 @@ def test_no_errors_in_the_console_and_no_other_host_is_asked(page, served):
 def test_a_daemon_that_is_gone_is_said_to_be(chromium):
     gone = Served()
     try:
-        chromium.open(gone.url)
+        shown(chromium, gone.url, "production")
         chromium.until("document.querySelectorAll('#reclaims table').length")
     finally:
         gone.handle.stop()
@@ -186,8 +317,6 @@ def test_dark_and_light(page):
 
 
 def test_a_picture_can_be_taken(page, tmp_path):
-    page.script("document.querySelector('[data-decision=\"2\"]').click()")
-    page.until("document.querySelector('pre:not([hidden])')")
     to = Path(os.environ.get("YARNCTL_PICTURE", tmp_path / "page.png"))
     page.picture(to)
     assert to.read_bytes().startswith(b"\x89PNG")
@@ -238,6 +367,7 @@ def test_applications_are_shown_by_job_user_and_queue_with_what_may_be_suspended
     java = "application_1_000777"
     more = like(busy(), "research", application=java, name="count", user="carol", runner=False, why_not=why)
     served.view = with_jobs(busy(), more)
+    shown(page, served.url, "research")
     page.until("document.querySelector('#applications').textContent.includes('carol')")
     (row,) = [each for each in rows_of(page, "applications") if each[0] == "count"]
     assert row[1:4] == ["carol", "research", "preemptable"]
@@ -283,16 +413,16 @@ def test_a_link_leads_to_the_explanation_and_can_be_kept(page, served):
     told = page.until("(document.querySelector('#story pre') || {}).textContent")
     assert told.startswith(f"{order.order} (order)")
     page.open("about:blank")
-    page.open(f"{served.url}/#explain={order.victim}")
+    page.open(f"{served.url}/#view=research&explain={order.victim}")
     told = page.until("(document.querySelector('#story pre') || {}).textContent")
     assert told.startswith(f"{order.victim} (application)")
     assert "now: user hadoop, queue research" in told
-    page.script("document.querySelector('#explained a').click()")
+    page.script("document.querySelector('#close').click()")
     page.until("document.querySelector('#explained').hidden")
     for broken in ("%E0%A4%A", "nothing"):
-        page.script("location.hash = arguments[0]", f"#explain={broken}")
+        page.script("location.hash = arguments[0]", f"#view=production&explain={broken}")
         page.until("(document.querySelector('#story pre') || {}).textContent?.includes('does not exist')")
-        page.script("location.hash = ''")
+        page.script("location.hash = 'view=production'")
         page.until("document.querySelector('#explained').hidden")
 
 
@@ -383,6 +513,7 @@ def test_budgets_are_shown_with_what_was_lost_and_what_that_bought(page, served)
         BudgetStanding("job", "application_1_000777", PROBE, 1.0, 3_600_000, 0, 0, 0, 0, 0),
     )
     served.view = msgspec.structs.replace(busy(), budgets=rows)
+    shown(page, served.url, "research")
     page.until("document.querySelector('#losses').checkVisibility()")
     job, queue, user = rows_of(page, "budgets")
     assert queue == ["queue research", "2 %", "60 min", "0.0 s", "90 s of 1.0 GiB containers", "0", "0.0 s"]
@@ -402,8 +533,10 @@ def test_ended_jobs_keep_name_user_and_queue(page, served):
     caption = page.script("return document.querySelector('#reclaims caption').textContent")
     assert caption.startswith("p (hadoop, production): application_1_000002 no longer exists")
     assert rows_of(page, "reclaims")[0][1] == f"{PROBE} (ann, research)"
-    shown = page.script("return document.querySelector('#decisions').textContent")
-    assert "for p (hadoop, production) in production" in shown
+    decisions = page.script("return document.querySelector('#decisions').textContent")
+    assert "p (hadoop, production) in production" in decisions
+    (row,) = rows_of(page, "ended")
+    assert row[:3] == ["p", "hadoop", "production"]
     assert page.script("return document.querySelectorAll('img, main script').length") == 0
 
 
@@ -420,6 +553,7 @@ def test_what_users_write_is_text(page, served, field):
     said = RunnerSays(PROBE) if field == "why_not" else PROBE
     more = like(busy(), "research", application="application_1_000777", runner=False, **{field: said})
     served.view = with_jobs(busy(), more)
+    shown(page, served.url, "research")
     page.until("document.querySelector('#applications').textContent.includes('onerror')")
     assert page.script("return document.querySelectorAll('img, main script').length") == 0
     assert page.script("return document.title") == "yarnctl"
@@ -445,3 +579,31 @@ def test_no_column_of_the_description_is_cut_off(page, served):
     page.open(f"{served.url}/docs")
     page.until("document.querySelectorAll('#api section').length > 20")
     assert set(page.script(OVERFLOWS)) == {0}
+
+
+UPLOT = {
+    "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+    "uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+    "uPlot.LICENSE": "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
+}
+"""uPlot 1.6.32 as the npm registry has it (`npm pack uplot@1.6.32`), with its licence (MIT)."""
+
+
+def test_the_chart_s_library_is_as_it_was_published():
+    folder = files("yarnctl.service").joinpath("page")
+    assert {name: hashlib.sha256(folder.joinpath(name).read_bytes()).hexdigest() for name in UPLOT} == UPLOT
+
+
+def test_a_token_for_one_s_own_applications_shows_these(chromium):
+    tokens = Tokens([(Caller("ann", "ann", frozenset({"own"})), "ANNS-OWN-SECRET-0123456789")])
+    handle = serve_in_thread(make_app(busy, token=tokens, open_reads=False), token=tokens)
+    try:
+        chromium.open("about:blank")
+        chromium.open(f"{handle.url}/#view=research")
+        chromium.until("!document.querySelector('#token-form').hidden")
+        chromium.script("document.querySelector('#token').value = 'ANNS-OWN-SECRET-0123456789'")
+        chromium.script("document.querySelector('#token-form button').click()")
+        chromium.until("document.querySelector('#state').textContent === 'running'")
+        assert "attempt_" not in chromium.text()
+    finally:
+        handle.stop()

@@ -12,6 +12,7 @@ from tests.unit.service.played import busy
 from yarnctl.errors import BadInput
 from yarnctl.listening.names import is_answered, is_loopback, names_for
 from yarnctl.service.app import make_app
+from yarnctl.service.security.tokens import Tokens
 from yarnctl.service.serving import parse_listen, require_safe, serve_in_thread
 
 
@@ -33,12 +34,14 @@ def test_what_is_no_address(text):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "gateway.example"])
-def test_beyond_loopback_only_with_a_token_or_expressly_without(host):
+def test_beyond_loopback_only_with_a_token_and_tls_or_expressly_without(host):
     with pytest.raises(BadInput, match="set a token"):
         require_safe(host, None)
     with pytest.raises(BadInput, match="set a token"):
-        require_safe(host, "")
-    require_safe(host, "a token")
+        require_safe(host, "", has_tls=True)
+    with pytest.raises(BadInput, match=r"without TLS.*--tls-certificate"):
+        require_safe(host, "a token")
+    require_safe(host, "a token", has_tls=True)
     require_safe(host, None, open_reads=True)
 
 
@@ -56,7 +59,7 @@ def test_names_that_are_answered():
 
 def test_beyond_loopback_reading_needs_the_token():
     app = make_app(busy, token=TOKEN, names=names_for("0.0.0.0", ["inside"]), open_reads=False)
-    handle = serve_in_thread(app, "0.0.0.0", 0, token=TOKEN)
+    handle = serve_in_thread(app, "0.0.0.0", 0, token=TOKEN, proxies=("192.0.2.1",))
     try:
         with http_client.Session() as caller:
             caller.trust_env = False
@@ -114,7 +117,7 @@ def test_it_answers_as_soon_as_it_is_there_and_not_after_it_stopped():
 
 def test_the_service_goes_by_the_loops_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the wall clock, set back an hour, a loop that is stuck would look young for an hour."""
-    from yarnctl.cli.run import service
+    from yarnctl.cli.access_options import ListenOptions, service
     from yarnctl.daemon.running import clock_ms
 
     given: dict[str, object] = {}
@@ -127,7 +130,7 @@ def test_the_service_goes_by_the_loops_own_clock(monkeypatch: pytest.MonkeyPatch
         raise Seen
 
     monkeypatch.setattr("yarnctl.service.app.make_app", make)
-    serve = service("127.0.0.1:0", None)
+    serve = service(ListenOptions("127.0.0.1:0"), Tokens())
     assert serve is not None
     loop, state = type("Loop", (), {"admission": None}), type("State", (), {"journal": None})
     with pytest.raises(Seen):

@@ -21,6 +21,7 @@ CAMPAIGNS = {
     "queue-names": "random trees of queues: a name stands for what a plain reading says",
     "replay": "random histories of the controller, decided again without a difference",
     "timeline": "promises served in steps and by the plain computation, without a difference",
+    "what-if": "questions on the live emulator, then done: chosen tasks and starts as answered",
     "waiting": "why production waits, at each step of random clusters: one reason, and it is true",
 }
 

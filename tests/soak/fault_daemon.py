@@ -144,6 +144,7 @@ class TrappedPort:
         self.adopt, self.expect, self.left_alone = port.adopt, port.expect, port.left_alone
         self.announce, self.has_news = port.announce, port.has_news
         self.use_budgets = port.use_budgets
+        self.tasks_of, self.node_load = port.tasks_of, port.node_load
 
     def observe(self, request: ObservationRequest) -> Observation:
         self._trap.check()

@@ -243,8 +243,8 @@ class Life:
             # The record in HDFS is the last that is written of a change: the daemon need not notice.
             wait(lambda: rig.value() == rig.before and not rig.records, "all is restored", BACK_S)
             old.process.terminate()
-        elif case.next == "full-disk" and case.kind == "priority" and case.point in HELD:
-            old.process.terminate()  # both applications wait on, so nothing is written
+        elif case.next == "full-disk" and case.kind in LASTING and case.point in HELD:
+            old.process.terminate()  # while such a setting is held, a daemon may have nothing to write
         status = old.ended()
         if case.next == "full-disk":
             if status not in (0, 2):

@@ -29,7 +29,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     """The loop's state. ``why``: all reasons why it does not run, or ""; ``reason``: the first of them.
 
     ``last_error`` happened at ``last_error_at_ms`` and need not persist. ``aside``: the queues for which no
-    container is freed now, while all others are served.
+    container is freed now, while all others are served. ``resource_manager``: the address of its web pages.
     """
 
     enforce: bool
@@ -44,6 +44,7 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     last_error_at_ms: int | None = None
     reason: ReasonOut | None = None
     aside: list[QueueAside] = []
+    resource_manager: str = ""
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
 import msgspec
 
@@ -55,7 +56,8 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ClusterFault, ManagerSettling, ModeReason
 from yarnctl.deciding.reasons.rooting import FAULT_MAX
 from yarnctl.deciding.settings import LossRule
-from yarnctl.errors import YarnctlError
+from yarnctl.deciding.what_if.supposed import LostNode
+from yarnctl.errors import BadInput, Unreachable, YarnctlError
 from yarnctl.frameworks.framework import Framework, Parts
 from yarnctl.frameworks.registry import all_frameworks
 from yarnctl.hadoop.http.session import CallLimits
@@ -67,6 +69,7 @@ from yarnctl.hadoop.wire import yarn
 from yarnctl.loop import ClusterIdentity
 from yarnctl.restoring.change_file import ChangeFiles
 from yarnctl.restoring.restorer import Restorer, ReversibleSetting
+from yarnctl.units import NOTHING, Resources, plus
 
 GROUP_LEAST_MS = 100
 """A suspension does not notice key groups that take less."""
@@ -295,6 +298,41 @@ class AttachedPort:
         except Exception as problem:
             self._connection.last_problem = ClusterFault(fault_text(problem)[:FAULT_MAX])
             return None
+
+    def tasks_of(self, applications: tuple[str, ...]) -> dict[str, tuple[TaskView, ...]]:
+        """Return the tasks of the applications that answer; reads no facts, so that none is missed."""
+        self._connection.guard.begin_look()
+        try:
+            return self._observe_victims(applications)[0]
+        finally:
+            self._connection.guard.begin_orders()
+
+    def node_load(self, node: str, snapshot: Snapshot) -> LostNode:
+        """Return a node's size and what runs on it, of those without a label; raises BadInput.
+
+        ``node`` is its id, or its host if no other node is there.
+        """
+        rows = [row for row in self._connection.manager.nodes() if not row.partition]
+        found = [row for row in rows if node in (row.node, row.host)]
+        if len(found) != 1:
+            names = sorted(row.node for row in rows)
+            near = get_close_matches(node, names, 3) or names[:3]
+            problem = f"{len(found)} nodes without a label are {node[:100]!r}"
+            raise BadInput("node", problem, f"use one of {', '.join(near)}")
+        running = [view.application for view in snapshot.applications if view.containers]
+        held: dict[str, tuple[Resources, ...]] = {}
+        for name, one in self._live.observe(running).items():
+            if isinstance(one, Problem):
+                raise Unreachable(f"the containers of {name} cannot be read: {one}")
+            sizes = tuple(row.size for row in one.containers.values() if row.node == found[0].node)
+            if sizes:
+                held[name] = sizes
+        free = snapshot.free_by_node.get(found[0].node, NOTHING)
+        size = free
+        for sizes in held.values():
+            for each in sizes:
+                size = plus(size, each)
+        return LostNode(node=found[0].node, size=size, held=held)
 
     def _both(self, nodes: tuple[yarn.NodeRow, ...] | None) -> tuple[yarn.NodeRow, ...]:
         """Read nodes and applications in parallel: each takes the ResourceManager some time."""

@@ -25,6 +25,7 @@ COMMANDS = {
     "config": ("yarnctl.cli.config:command", "Show, check and write the file of settings."),
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions and reasons."),
     "explain": ("yarnctl.cli.explain:command", "Explain a decision and its cost."),
+    "history": ("yarnctl.cli.history:command", "Import the jobs that a cluster ran as tables."),
     "journal": ("yarnctl.cli.journal:command", "Export a journal to Parquet; delete what is exported."),
     "monitoring": ("yarnctl.cli.monitoring:command", "Write alert rules and a Grafana board."),
     "pause": ("yarnctl.cli.pause:command", "Pause a running daemon, for a while."),
@@ -44,6 +45,7 @@ COMMANDS = {
     "snapshot": ("yarnctl.cli.snapshot:command", "Show a running daemon's loop and cluster."),
     "spark-plugin": ("yarnctl.cli.spark_plugin:command", "Compile the plugin that decommissions executors."),
     "status": ("yarnctl.cli.status:command", "Show a running daemon on one screen."),
+    "what-if": ("yarnctl.cli.what_if:command", "Show what yarnctl would do for an application."),
     "wrap": ("yarnctl.cli.wrap:command", "Wrap a submit command so that its job can be preempted."),
 }
 """Every command of the program, with its line in ``--help``."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:8188"
 CREDENTIALS_ENV = "YARNCTL_TOKEN_FILE"  # The file of the caller's token: for writes, and reads that need one
+AUTHORITIES_ENV = "YARNCTL_CA_FILE"  # PEM: whom to trust for https
+CERTIFICATE_ENV = "YARNCTL_CERTIFICATE_FILE"  # PEM: the caller's certificate and key
 CONNECT_MS = 3_000
 ANSWER_S = 10.0
 WHOLE_ANSWER_MS = 60_000
@@ -161,7 +163,8 @@ def send(
     media = {} if body is None else {"Content-Type": "application/json"}
     place = f"{address}?{urlencode(wanted)}" if wanted else address
     try:
-        with open_session(limits) as session:  # no proxy: a daemon is called directly
+        with open_session(limits, ca_file=os.environ.get(AUTHORITIES_ENV, "")) as session:  # without proxy
+            session.cert = os.environ.get(CERTIFICATE_ENV) or None
             got = exchange(session, limits, method, place, media | _credentials(), content)
     except ExchangeFailed as problem:
         raise _unanswered(address, problem) from None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from yarnctl.amounts import part_of, span_ms_of
+from yarnctl.cli.access_options import LISTEN_OPTIONS, ListenOptions, service
 from yarnctl.cli.cluster import (
     ClusterOptions,
     FolderOptions,
@@ -37,11 +38,8 @@ from yarnctl.errors import BadInput
 if TYPE_CHECKING:
     from yarnctl.attach.connection.connection import YarnPreemption
     from yarnctl.daemon.budget_files import BudgetsFile
-    from yarnctl.daemon.loop import Loop
     from yarnctl.daemon.running import Plan, Serve
-    from yarnctl.daemon.state_dir import StateDir
     from yarnctl.deciding.settings import LeverSettings, Settings
-    from yarnctl.service.security.tokens import Tokens
 _LOG = logging.getLogger("yarnctl.daemon")
 
 RELOADED = frozenset(
@@ -75,16 +73,6 @@ class PreemptionOptions(NamedTuple):
     kill_on_timeout: bool = False
     order_timeout_s: int = 25
     governor: bool = True
-
-
-class ListenOptions(NamedTuple):
-    """Where API and page are served, and to whom."""
-
-    listen: str = "127.0.0.1:8188"
-    token_file: Path | None = None
-    tokens_file: Path | None = None
-    open_reads: bool = False
-    allow_hosts: tuple[str, ...] = ()
 
 
 class StateOptions(NamedTuple):
@@ -222,38 +210,6 @@ _PREEMPTION = (
         " every 15 to 20 s.",
     ),
 )
-_LISTEN = (
-    click.option(
-        "--listen", default="127.0.0.1:8188", show_default=True, help="HOST:PORT of API and page, or off."
-    ),
-    click.option(
-        "--token-file",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="File with the operator's token, which allows everything; required to read from other hosts."
-        " Mode 600.",
-    ),
-    click.option(
-        "--tokens",
-        "tokens_file",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="TOML file of tokens, each with a name, a user, scopes (read, submit, operate) and a token file"
-        " (docs/admission.md). Mode 600, as each token file.",
-    ),
-    click.option(
-        "--open-reads",
-        cls=RareOption,
-        is_flag=True,
-        help="Allow reads without a token from every host that reaches --listen.",
-    ),
-    click.option(
-        "--allow-host",
-        "allow_hosts",
-        multiple=True,
-        metavar="NAME",
-        help="Accept requests for this host name, too (always accepted: names of loopback and, if --listen is"
-        " not loopback, any IP address).",
-    ),
-)
 _STATE = (
     click.option(
         "--state-dir",
@@ -278,7 +234,7 @@ _STATE = (
 @queue_options
 @option_group(PreemptionOptions, "preemption", _PREEMPTION, section="Preemption")
 @folder_options
-@option_group(ListenOptions, "listening", _LISTEN, section="Page and API")
+@option_group(ListenOptions, "listening", LISTEN_OPTIONS, section="Page and API")
 @option_group(StateOptions, "state", _STATE, section="State and log")
 @admission_options
 @help_all_option
@@ -338,9 +294,7 @@ def prepare(options: RunOptions) -> tuple[Plan, Serve | None]:
     tokens = read_tokens(listening.tokens_file, listening.token_file)
     if plan.admitting is not None and (not tokens or listening.listen == "off"):
         _LOG.warning("admission control accepts no requests: set --listen, and --tokens or --token-file")
-    return plan, service(
-        listening.listen, tokens, open_reads=listening.open_reads, allow=listening.allow_hosts
-    )
+    return plan, service(listening, tokens)
 
 
 def plan_from(options: RunOptions) -> Plan:
@@ -569,36 +523,3 @@ def controller_settings(
         observe_only=not preemption.enforce,
         governed=True if levers is not None and preemption.governor else msgspec.UNSET,
     )
-
-
-def service(
-    listen: str, token: str | Tokens | None, *, open_reads: bool = False, allow: tuple[str, ...] = ()
-) -> Callable[[Loop, StateDir], Callable[[], None]] | None:
-    """Return the function that starts API and page, None for ``off``; raises BadInput before it starts."""
-    if listen == "off":
-        return None
-    from yarnctl.daemon.running import clock_ms
-    from yarnctl.listening.names import is_loopback, names_for
-    from yarnctl.service.app import make_app
-    from yarnctl.service.serving import parse_listen, require_safe, serve_in_thread
-
-    host, port = parse_listen(listen)
-    require_safe(host, token, open_reads)
-    names = names_for(host, allow)
-
-    def serve(loop: Loop, state: StateDir) -> Callable[[], None]:
-        app = make_app(
-            lambda: loop.publisher.view,
-            token=token,
-            control=loop,
-            journal=state.journal,
-            names=names,
-            clock=clock_ms,  # the loop's clock: with another one, a stuck loop could seem recent for ever
-            open_reads=open_reads or is_loopback(host),
-            request_queue=None if loop.admission is None else loop.admission.request_queue,
-        )
-        handle = serve_in_thread(app, host, port, token=token, open_reads=open_reads)
-        logging.getLogger("yarnctl.daemon").info("page and API at %s", handle.url)
-        return handle.stop
-
-    return serve

@@ -19,6 +19,7 @@ from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
 from yarnctl.daemon.held_priorities import HeldPriorities
 from yarnctl.daemon.preemption_switch import KIND as PREEMPTION
 from yarnctl.daemon.preemption_switch import PreemptionSwitch
+from yarnctl.daemon.questions.what_if_desk import NewestState, WhatIfDesk
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
 from yarnctl.daemon.waiting_log import WaitingLog, warnings
@@ -256,7 +257,7 @@ class Loop:
     tasks cannot be suspended, by attempt. ``in_place`` raises OSError if the state directory was replaced.
     ``names`` resolves queues (None: the controller has the port's own); ``adopt`` returns the controller that
     decides by their paths. ``reload`` reads the settings again and returns the controller
-    that decides by them.
+    that decides by them. ``notify`` sends lines to the service manager.
     """
 
     def __init__(
@@ -280,7 +281,9 @@ class Loop:
         in_place: Callable[[], None] = lambda: None,
         names: QueueNames | None = None,
         adopt: Callable[[Controller, NamedQueues, Resolved], Controller] = lambda controller, *_: controller,
+        what_if: WhatIfDesk | None = None,
         reload: Callable[[Controller], Controller] | None = None,
+        notify: Callable[..., object] = lambda *_: None,
     ) -> None:
         self.controller = controller
         self.port = port
@@ -322,6 +325,9 @@ class Loop:
             # The service may answer before the first tick, with the requests of an earlier run.
             publisher.admission = self.admission.shown()
             publisher.set_status(publisher.view.loop, self._started_at_ms)
+        self.what_if = what_if
+        if what_if is not None:
+            what_if.on_wake = self.wake
         self._in_place = in_place
         self._names = names
         self._adopt = adopt
@@ -330,6 +336,7 @@ class Loop:
         self._unresolved: tuple[ModeReason, ...] = ()
         self._waiting_log = WaitingLog()
         self._ended: ModeReason | None = None
+        self._notify = notify
 
     # --- control (any thread) -----------------------------------------------------------------
 
@@ -371,7 +378,9 @@ class Loop:
         self._ended = None
         try:
             while not self._stopping and (ticks is None or self.ticks < ticks):
-                self._wait_until(self._once())
+                wake_at_ms = self._once()
+                self._notify(*(("READY=1",) if self.ticks == 1 else ()), "WATCHDOG=1")
+                self._wait_until(wake_at_ms)
             self._ended = AskedToStop() if self._stopping else TicksDone(self.ticks)
         except BaseException as error:
             self._ended = LoopFailed(type(error).__name__, str(error)[:FAULT_MAX])
@@ -411,7 +420,20 @@ class Loop:
         self._publish()
         if self.publisher.ungranted is not None:  # the tick's orders are sent
             self.publisher.ungranted.read(self.publisher.view.waiting, self.publisher.view.snapshot)
+        if self.what_if is not None and self.what_if.is_asked:
+            self.what_if.answer(self.controller, self._newest)
         return wake_at_ms
+
+    def _newest(self) -> NewestState | None:
+        """Return a new snapshot for a question, and what was held; None: the cluster is not seen."""
+        seen = self.port.last_observation
+        snapshot = None if self._observe_soon is None else self._observe_soon()
+        if snapshot is None or seen is None:
+            return None
+        shown = self.port.with_deadlines(snapshot)
+        return NewestState(
+            snapshot=shown, at_ms=self.controller.now_ms, held=seen.held, consents=seen.consents
+        )
 
     def _require_in_place(self) -> None:
         try:
@@ -563,6 +585,7 @@ class Loop:
 
     def _end(self) -> None:
         """Restore settings and withdraw orders, publish the end, and release the lock, in this order."""
+        self._notify("STOPPING=1")
         try:
             self._undo()
         finally:
@@ -634,9 +657,11 @@ class Loop:
         story = status.state, status.why
         if story != self._logged:
             self._logged = story
+            because = f": {joined(status.why)}" if status.why else ""
+            line = f"{status.state}{because} ({status.mode})"
+            self._notify(f"STATUS={' '.join(line.split())}")
             if story != self._state_logged:  # which the recorder has just logged
-                because = f": {joined(status.why)}" if status.why else ""
-                _LOG.info("%s%s (%s)", status.state, because, status.mode)
+                _LOG.info("%s", line)
         if self.admission is not None:
             self.publisher.admission = self.admission.shown()
         self.publisher.left_alone = self._left_alone()

@@ -52,6 +52,7 @@ from yarnctl.daemon.named_queues import (
     with_paths,
 )
 from yarnctl.daemon.preemption_switch import PreemptionSwitch
+from yarnctl.daemon.questions.what_if_desk import WhatIfDesk
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.safe_folders import Folders
 from yarnctl.daemon.state_dir import StateDir
@@ -59,13 +60,14 @@ from yarnctl.daemon.view.published import LoopStatus, Publisher
 from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.deciding.admission.payments import sold_deadlines
 from yarnctl.deciding.controller import Controller, Remembered
-from yarnctl.deciding.model import Change, OrderAction, Snapshot
+from yarnctl.deciding.model import Change, OrderAction, Snapshot, TaskView
 from yarnctl.deciding.order import Order, set_back
 from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
 from yarnctl.deciding.queue_names import NamedQueues, QueueTree, Resolved
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import ModeReason
 from yarnctl.deciding.settings import LossRule, Settings, validate
+from yarnctl.deciding.what_if.supposed import LostNode
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.gateway import READ_ONLY, USE_YARN_UI, service_at
@@ -79,6 +81,7 @@ from yarnctl.journal.rendering import joined
 from yarnctl.loop import ClusterPort
 from yarnctl.restoring.change_file import ChangeFiles, command_for, described, stored_records
 from yarnctl.restoring.restorer import Restorer
+from yarnctl.service_manager import notify
 
 APART_MS = 5_000  # The difference of the wall clock that is logged: checkpoints contain its time
 
@@ -207,6 +210,12 @@ class Attached(ClusterPort, Protocol):
     def observe_soon(self) -> Snapshot | None:
         """Poll the cluster for the view; None if it does not answer."""
 
+    def tasks_of(self, applications: tuple[str, ...]) -> Mapping[str, tuple[TaskView, ...]]:
+        """Return the tasks of the applications that answer."""
+
+    def node_load(self, node: str, snapshot: Snapshot) -> LostNode:
+        """Return a node's size and what runs on it; raises BadInput for an unknown one."""
+
     def use_budgets(self, budgets: tuple[LossRule, ...], left_alone_users: tuple[str, ...]) -> None:
         """Use other loss budgets, with queues by path, and other users that opt out from now on."""
 
@@ -258,8 +267,18 @@ def found_hdfs(cluster: ClusterAddress, *, required: bool) -> ClusterAddress:
     return msgspec.structs.replace(cluster, name_nodes=found)
 
 
-Serve = Callable[[Loop, StateDir], Callable[[], None]]
-"""Starts the service for a loop and returns how to stop it."""
+class Service(Protocol):
+    """The running API and page."""
+
+    def reload(self) -> None:
+        """Read the certificate's files again."""
+
+    def stop(self) -> None:
+        """End within a few seconds."""
+
+
+Serve = Callable[[Loop, StateDir], Service]
+"""Starts the service for a loop."""
 
 
 Reread = Callable[[], tuple[Plan, Callable[[], None]]]
@@ -269,7 +288,7 @@ Of the plan, the names of queues, the budgets and the controller's settings coun
 
 
 def run(plan: Plan, serve: Serve | None = None, reread: Reread | None = None) -> None:
-    """Run the daemon until SIGTERM, SIGINT or its last tick; SIGHUP reloads the settings."""
+    """Run the daemon until SIGTERM, SIGINT or its last tick; SIGHUP reloads settings and certificate."""
     plan = with_hdfs(plan)
     with ExitStack() as stack:
         state = stack.enter_context(StateDir(plan.state_dir, lambda: secrets.token_hex(4)))
@@ -293,9 +312,10 @@ def run(plan: Plan, serve: Serve | None = None, reread: Reread | None = None) ->
             _list_changes(plan, () if rebuilt is None else rebuilt.changes)
         loop, journal = make_loop(plan, state, port, rebuilt, first_asks, names, reread)
         stack.push(journal)
-        if serve is not None:
-            stack.callback(serve(loop, state))
-        _stop_on_signals(loop, stack)
+        service = None if serve is None else serve(loop, state)
+        if service is not None:
+            stack.callback(service.stop)  # after the loop has released the lock
+        _stop_on_signals(loop, stack, service)
         loop.run(plan.ticks)
 
 
@@ -325,7 +345,10 @@ def make_loop(
     if names is not None and names.found is not None:
         plan = _with_paths(plan, names.named, names.found)
     enforce = plan.attachment.enforce
-    publisher = Publisher(LoopStatus(mode="enforce" if enforce else "observe"), clock_ms())
+    web = plan.cluster.resource_managers[0].rstrip("/")
+    publisher = Publisher(
+        LoopStatus(mode="enforce" if enforce else "observe", resource_manager=web), clock_ms()
+    )
     publisher.ungranted = Ungranted(attached.activities)
     _go_on(rebuilt, attached, publisher)
     lock = _lock(plan, state) if enforce else None
@@ -397,8 +420,10 @@ def make_loop(
         admission=admission,
         names=names,
         adopt=adopt,
+        what_if=WhatIfDesk(attached.tasks_of, attached.node_load),
         reload=None if reread is None else reload,
         in_place=lambda: _require_in_place(state, journal),
+        notify=notify,
     )
     return loop, journal
 
@@ -572,7 +597,7 @@ def hdfs_client(cluster: ClusterAddress) -> WebHdfs:
     return WebHdfs(cluster.name_nodes, cluster.identity, limits, bulk_limits=limits, ca_file=cluster.ca_file)
 
 
-def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:
+def _stop_on_signals(loop: Loop, stack: ExitStack, service: Service | None) -> None:
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -585,6 +610,8 @@ def _stop_on_signals(loop: Loop, stack: ExitStack) -> None:
             loop.stop()
         else:
             loop.reload()
+            if service is not None:
+                service.reload()
 
     stack.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, hung_up))
 

@@ -16,6 +16,7 @@ The tasks of a job are observed only when it is a likely victim: a step that nee
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from typing import NamedTuple
 
 import msgspec
@@ -206,6 +207,16 @@ class Controller:
         self._orders = Settlement(self.ledger, self.settings, "releases-itself" in capabilities)
         self._looks = Looks(self.settings, self._orders)
         self.verdicts: Mapping[str, WaitingVerdict] = {}
+
+    def copy(self) -> Controller:
+        """Return a controller in the same state, which shares nothing that changes.
+
+        It begins with a snapshot of its own, and its inputs are written whole.
+        """
+        left_out = {id(self._inputs): InputLog(self.settings), id(self.verdicts): {}}
+        if self._deferred is not None:
+            left_out[id(self._deferred)] = None
+        return deepcopy(self, left_out)
 
     def _request(
         self, *, cluster: bool = True, gate_queues: tuple[str, ...] = (), victims: tuple[str, ...] = ()

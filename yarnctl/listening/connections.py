@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
 
+PEER = "yarnctl.peer"  # In the extensions of the ASGI scope: the caller's verified certificate, or None
 SWEEPS = 4  # The number of checks for late callers within the shortest bound
 
 
@@ -135,8 +136,22 @@ class BoundedConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request."""
         super().connection_made(transport)
+        self._name_peer(transport)
         self._wait(self._head_s)
         self._among.add(self)
+
+    def _name_peer(self, transport: asyncio.Transport) -> None:
+        """Add the caller's certificate to the scope of its requests; uvicorn itself does not."""
+        tls, app = transport.get_extra_info("ssl_object"), self.app
+        if tls is None:
+            return
+        certificate = tls.getpeercert()
+
+        async def with_peer(scope: Any, receive: Any, send: Any) -> None:
+            scope.setdefault("extensions", {})[PEER] = certificate
+            await app(scope, receive, send)
+
+        self.app = with_peer
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the open ones."""

@@ -16,28 +16,23 @@ from fastapi import APIRouter, FastAPI, Response
 
 import yarnctl.service.answers.error_body as problems
 from yarnctl.daemon.admission.request_queue import RequestQueue
+from yarnctl.daemon.questions.what_if_desk import WhatIfDesk
 from yarnctl.daemon.view.published import Control, View
 from yarnctl.listening.names import LOOPBACK_NAMES
+from yarnctl.service.answers.own_view import own_view
 from yarnctl.service.routes.admissions import admission_routes
 from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.routes.market import market_routes
 from yarnctl.service.routes.placement import run_routes
-from yarnctl.service.security.middleware import Guards
+from yarnctl.service.routes.questions import question_routes
+from yarnctl.service.security.middleware import PAGE_FILES, READER, Guards
+from yarnctl.service.security.proxies import Prefixed
 from yarnctl.service.security.tokens import Tokens
 
 STUCK_MS = 60_000  # After this time without a published view the loop counts as stuck
 
 TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
-FILES = {
-    "/": "index.html",
-    "/page.js": "page.js",
-    "/page.css": "page.css",
-    "/docs": "docs.html",
-    "/docs.js": "docs.js",
-}
-"""The page and the API's description: files of this package, nothing from other hosts."""
-
 ABOUT = """\
 What yarnctl observes, decides and does. The loop publishes a view after each tick; answers are made from it.
 
@@ -48,6 +43,7 @@ What yarnctl observes, decides and does. The loop publishes a view after each ti
 * With `--admission` a client requests the admission of a job with `POST /v1/admissions`, waits with
   `POST /v1/admissions/ID/renew?wait_ms=20000`, and submits the job when the state is `admitted`.
 * A token has scopes: `read`; `submit` (request, read, renew and withdraw admissions of its own user);
+  `own` (as `submit`, and read about the applications of its own user);
   `operate` (everything: pause and continue the loop, admissions of all users). Send it in the header
   `Authorization: Bearer TOKEN`. Set the daemon's tokens with `--tokens` or `--token-file`.
 * Reading is free if the daemon listens on loopback. Elsewhere it needs the scope `read`, except this page,
@@ -73,6 +69,8 @@ def make_app(
     open_reads: bool = True,
     clock: Callable[[], int] = now_ms,
     request_queue: RequestQueue | None = None,
+    what_if: WhatIfDesk | None = None,
+    prefix: str = "",
 ) -> FastAPI:
     """Return the app.
 
@@ -80,6 +78,8 @@ def make_app(
     tokens or without ``control`` every write is an error. ``journal``: the path named in errors about ids
     that are no longer kept. ``names``: the host names that are answered. Without ``open_reads`` reading needs
     a token. ``clock``: that of :attr:`View.now_ms`, in ms. ``request_queue`` None: admission is disabled.
+    ``what_if`` None: no loop answers questions.
+    ``prefix``: the path behind a proxy ("": none).
     """
     app = FastAPI(
         title="yarnctl",
@@ -88,8 +88,11 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
+        generate_unique_id_function=lambda route: route.name,  # the operation ids of the OpenAPI document
+        redirect_slashes=False,  # such a redirect names the host of the request
     )
     problems.install(app)
+    source = restricted(source)
     app.include_router(state_routes(source, clock, STUCK_MS))
     app.include_router(reading_routes(source, journal))
     tokens = Tokens.of(token)
@@ -97,16 +100,29 @@ def make_app(
     app.include_router(admission_routes(source, tokens, request_queue))
     app.include_router(market_routes(source, tokens, request_queue))
     app.include_router(run_routes(source))
+    app.include_router(question_routes(what_if))
     app.include_router(page_routes())
     app.add_middleware(Guards, names=names, tokens=None if open_reads else tokens)
+    if prefix:
+        app.add_middleware(Prefixed, prefix=prefix)
     return app
+
+
+def restricted(source: Callable[[], View]) -> Callable[[], View]:
+    """Return the source of views for routes: the newest one, as the reader of the request may see it."""
+
+    def seen() -> View:
+        user = READER.get()
+        return source() if user is None else own_view(source(), user)
+
+    return seen
 
 
 def page_routes() -> APIRouter:
     """Return a route for each file; the files are read once, at the start."""
     router = APIRouter(include_in_schema=False)
     folder = files("yarnctl.service").joinpath("page")
-    for path, name in FILES.items():
+    for path, name in PAGE_FILES.items():
         _add(router, path, folder.joinpath(name).read_bytes(), TYPES[name.rpartition(".")[2]])
     return router
 

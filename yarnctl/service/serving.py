@@ -17,7 +17,10 @@ from fastapi import FastAPI
 from yarnctl.errors import BadInput
 from yarnctl.listening.connections import Bounds, protocol
 from yarnctl.listening.names import is_loopback
+from yarnctl.service.security.tls import Tls
 from yarnctl.service.security.tokens import Tokens
+
+_LOG = logging.getLogger("yarnctl.daemon")
 
 CONNECTIONS_MAX = 256  # Above this number the longest idle or incomplete connection is closed
 HEAD_S = 10.0
@@ -41,23 +44,43 @@ def parse_listen(text: str) -> tuple[str, int]:
     return host or "127.0.0.1", int(port)
 
 
-def require_safe(host: str, token: str | Tokens | None, open_reads: bool = False) -> None:
-    """Raise BadInput for an address beyond loopback without a token, unless reads are open."""
-    if not is_loopback(host) and not token and not open_reads:
+def require_safe(
+    host: str, token: str | Tokens | None, open_reads: bool = False, *, has_tls: bool = False
+) -> None:
+    """Raise BadInput for an address beyond loopback without a token or without TLS, unless reads are open.
+
+    ``has_tls``: the server, or a trusted proxy in front of it, has a certificate.
+    """
+    if is_loopback(host) or open_reads:
+        return
+    if not token:
         raise BadInput(
             "--listen",
             f"{host} is reachable from other machines, and no token is set",
             "set a token (--tokens, --token-file) or --open-reads, or listen on 127.0.0.1",
+        )
+    if not has_tls:
+        raise BadInput(
+            "--listen",
+            f"{host} is reachable from other machines, and tokens would be sent without TLS",
+            "set --tls-certificate and --tls-key, or listen on 127.0.0.1 behind a proxy",
         )
 
 
 class Handle:
     """A running service: ``url`` is its address, ``stop`` ends it."""
 
-    def __init__(self, server: uvicorn.Server, thread: threading.Thread, listener: socket.socket) -> None:
+    def __init__(
+        self,
+        server: uvicorn.Server,
+        thread: threading.Thread,
+        listener: socket.socket,
+        tls: Tls | None = None,
+    ) -> None:
         self._server = server
         self._thread = thread
         self._listener = listener
+        self._tls = tls
         address = listener.getsockname()
         self.host: str = address[0]
         self.port: int = address[1]
@@ -66,12 +89,23 @@ class Handle:
     def url(self) -> str:
         """The address of the page."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"{'http' if self._tls is None else 'https'}://{host}:{self.port}"
 
     @property
     def is_alive(self) -> bool:
         """Whether the thread still serves."""
         return self._thread.is_alive()
+
+    def reload(self) -> None:
+        """Use the certificate's files as they are now; a pair that cannot be used is logged and not used."""
+        if self._tls is None:
+            return
+        try:
+            self._tls.reload()
+        except BadInput as error:
+            _LOG.error("the certificate is not reloaded, the old one stays in use: %s", error)
+        else:
+            _LOG.warning("certificate reloaded: %s", self._tls.files.certificate)
 
     def stop(self) -> None:
         """Finish open requests, close, and wait for the thread."""
@@ -88,12 +122,15 @@ def serve_in_thread(
     token: str | Tokens | None = None,
     open_reads: bool = False,
     bounds: Bounds = BOUNDS,
+    tls: Tls | None = None,
+    proxies: tuple[str, ...] = (),
 ) -> Handle:
     """Serve on an address (port 0: any free port) and return when it listens.
 
-    ``token`` and ``open_reads`` are the app's; beyond loopback one of them must be set. Raises BadInput.
+    ``token`` and ``open_reads`` are the app's; beyond loopback one of them must be set. ``proxies``: the
+    addresses whose forwarded headers count. Raises BadInput.
     """
-    require_safe(host, token, open_reads)
+    require_safe(host, token, open_reads, has_tls=tls is not None or bool(proxies))
     logging.getLogger("uvicorn").setLevel(logging.WARNING)  # yarnctl logs the address itself
     listener = _listen(host, port)
     config = uvicorn.Config(
@@ -102,7 +139,9 @@ def serve_in_thread(
         access_log=False,
         lifespan="off",
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(proxies),
+        forwarded_allow_ips=list(proxies),
+        ssl_context_factory=None if tls is None else lambda *_: tls.context,
         http=protocol(bounds),
         timeout_keep_alive=30,
         timeout_graceful_shutdown=STOP_S,
@@ -112,7 +151,7 @@ def serve_in_thread(
         target=server.run, kwargs={"sockets": [listener]}, name="yarnctl-service", daemon=True
     )
     thread.start()
-    return Handle(server, thread, listener)
+    return Handle(server, thread, listener, tls)
 
 
 def _listen(host: str, port: int) -> socket.socket:

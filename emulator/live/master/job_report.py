@@ -59,7 +59,32 @@ def job_report(job: Job, every: Iterable[Attempt], wall_of: WallOf) -> JobReport
         told["avgReduceTime"] = _mean(
             wall_of(one.finished_at_ms) - wall_of(one.merged_at_ms) for one in merged
         )
-    return JobReport(numbers=told, counters=job_counters(job, every, wall_of))
+    rows = tuple(attempt_row(one, wall_of) for one in every)
+    return JobReport(numbers=told, counters=job_counters(job, every, wall_of), attempts=rows)
+
+
+def attempt_row(attempt: Attempt, wall_of: WallOf) -> dict[str, str | int]:
+    """Return what both a master and the history server answer about an attempt."""
+
+    def wall(at_ms: int) -> int:
+        return wall_of(at_ms) if at_ms else 0
+
+    row: dict[str, str | int] = {
+        "startTime": wall(attempt.started_at_ms),
+        "finishTime": wall(attempt.finished_at_ms),
+        "id": attempt.id,
+        "rack": "/default-rack",
+        "state": attempt.state,
+        "status": attempt.status,
+        "nodeHttpAddress": attempt.node_http,
+        "diagnostics": attempt.diagnostics,
+        "type": "MAP" if attempt.is_map else "REDUCE",
+        "assignedContainerId": attempt.container_id,
+    }
+    if not attempt.is_map:
+        row["shuffleFinishTime"] = wall(attempt.shuffled_at_ms)
+        row["mergeFinishTime"] = wall(attempt.merged_at_ms)
+    return row
 
 
 def progress_ratio(job: Job, attempts: Attempts) -> float:

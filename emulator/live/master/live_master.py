@@ -263,6 +263,7 @@ class LiveMaster:
             self._link.release.append(granted.container)
             return
         state: AttemptState = _STATES.get(container.terminal_state, "KILLED")
+        self.tasks.poll(attempt)  # its last phases, if nothing has asked since
         attempt.end(state, self.kernel.now_ms, _LOGGED.get(container.terminal_state, ""))
         if state == "SUCCEEDED":
             self.tasks.history.finished(finished_of(attempt))

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from emulator.live.master.attempts import Attempt
-from emulator.live.master.job_report import GROUP, job_counters
+from emulator.live.master.job_report import GROUP, attempt_row, job_counters
 from emulator.live.master.live_master import LiveMaster
 from emulator.live.wire.web import JSON, HttpProblem, Reply, Web, WebRequest, json_reply
 
@@ -239,19 +239,9 @@ class MasterRest:
         """GET .../attempts/{attempt}."""
         self.live.tasks.poll(attempt)
         began_ms, ended_ms = self._wall(attempt.started_at_ms), self._wall(attempt.finished_at_ms)
-        shown: dict[str, Any] = {
-            "startTime": began_ms,
-            "finishTime": ended_ms,
+        shown: dict[str, Any] = attempt_row(attempt, self.live.driver.wall_of) | {
             "elapsedTime": max(0, (ended_ms or self._now()) - began_ms) if began_ms else 0,
             "progress": 100.0 * (1.0 if attempt.state == "SUCCEEDED" else attempt.progress_ratio),
-            "id": attempt.id,
-            "rack": "/default-rack",
-            "state": attempt.state,
-            "status": attempt.status,
-            "nodeHttpAddress": attempt.node_http,
-            "diagnostics": attempt.diagnostics,
-            "type": "MAP" if attempt.is_map else "REDUCE",
-            "assignedContainerId": attempt.container_id,
         }
         if not attempt.is_map:
             shown.update(self._reduce_spans(attempt, ended_ms))
@@ -263,8 +253,6 @@ class MasterRest:
         began_ms = self._wall(attempt.started_at_ms)
         shuffled_ms, merged_ms = self._wall(attempt.shuffled_at_ms), self._wall(attempt.merged_at_ms)
         return {
-            "shuffleFinishTime": shuffled_ms,
-            "mergeFinishTime": merged_ms,
             "elapsedShuffleTime": max(0, shuffled_ms - began_ms) if shuffled_ms else 0,
             "elapsedMergeTime": max(0, merged_ms - shuffled_ms) if merged_ms else 0,
             "elapsedReduceTime": max(0, ended_ms - merged_ms) if ended_ms and merged_ms else 0,

@@ -2,7 +2,7 @@
 
 A MapReduce job is in the history once it is over, if it ever had a master. Numbers and counters are those its
 master reported at its end. Unlike the real one it loses its jobs with the ResourceManager's restart, and has
-no single tasks.
+no counters of single tasks.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class HistoryRest:
         web.add("GET", job, self._job)
         web.add("GET", f"{job}/counters", self._counters)
         web.add("GET", f"{job}/conf", self._conf)
+        web.add("GET", f"{job}/tasks", self._tasks)
+        web.add("GET", f"{job}/tasks/{{task}}/attempts", self._attempts)
 
     def _info(self, _: WebRequest) -> Reply:
         version = self._dialect.hadoop_version
@@ -83,6 +85,16 @@ class HistoryRest:
         path = f"/tmp/hadoop-yarn/staging/history/done/{job}_conf.xml"  # noqa: S108 - Hadoop's own place
         return self._dialect.history("conf", {"path": path, "property": rows})
 
+    def _tasks(self, request: WebRequest) -> Reply:
+        rows = [_task_row(task, attempts) for task, attempts in _by_task(self._app(request)).items()]
+        return self._dialect.history("tasks", {"task": rows} if rows else {})
+
+    def _attempts(self, request: WebRequest) -> Reply:
+        attempts = _by_task(self._app(request)).get(request.values[1])
+        if attempts is None:
+            raise missing(f"task not found with id {request.values[1][:60]}")
+        return self._dialect.history("taskAttempts", {"taskAttempt": attempts})
+
     def _app(self, request: WebRequest) -> AppRecord:
         name = request.values[0]
         if not _JOB.fullmatch(name):
@@ -112,6 +124,30 @@ class HistoryRest:
 
 def _is_kept(app: AppRecord) -> bool:
     return bool(app.attempts) and app.submission.kind == "MAPREDUCE"
+
+
+def _by_task(app: AppRecord) -> dict[str, list[dict[str, Any]]]:
+    """Return the attempts of a job by the id of their task, maps first."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in () if app.job_report is None else app.job_report.attempts:
+        found.setdefault(str(row["id"]).rpartition("_")[0].replace("attempt_", "task_", 1), []).append(row)
+    return dict(sorted(found.items()))
+
+
+def _task_row(task: str, attempts: list[dict[str, Any]]) -> dict[str, Any]:
+    done = next((row for row in attempts if row["state"] == "SUCCEEDED"), None)
+    last = done or attempts[-1]
+    began_ms = min((row["startTime"] for row in attempts if row["startTime"]), default=0)
+    return {
+        "startTime": began_ms,
+        "finishTime": last["finishTime"],
+        "elapsedTime": max(0, last["finishTime"] - began_ms) if began_ms else 0,
+        "progress": 100.0,
+        "id": task,
+        "state": last["state"],
+        "type": last["type"],
+        "successfulAttempt": done["id"] if done else "",
+    }
 
 
 def _filtered(rows: list[dict[str, Any]], query: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -181,10 +181,14 @@ class Allocated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a master reports of its job when it ends, for the history; spans in ms."""
+    """What a master reports of its job when it ends, for the history; spans in ms.
+
+    ``attempts``: a row for each attempt as REST writes it, the first of a task first.
+    """
 
     numbers: dict[str, int]
     counters: dict[str, int]
+    attempts: tuple[dict[str, str | int], ...] = ()
 
 
 class MasterUnregistration(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,7 +39,8 @@ from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head
 from yarn_research.campaigns.scheduler_rig import SPAN_MS, VERSION, SchedulerRig
 from yarn_research.campaigns.tree_order import interval
-from yarn_research.campaigns.tree_order_states import PREFIX, RealTree, TreeDraw
+from yarn_research.campaigns.tree_order_draws import PREFIX, TreeDraw
+from yarn_research.campaigns.tree_order_states import RealTree
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.observing.cluster_state import ClusterObserver
 from yarnctl.command_line import print_json

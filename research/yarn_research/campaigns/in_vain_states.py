@@ -13,14 +13,8 @@ from collections import Counter
 from typing import Any
 
 from yarn_research.campaigns.scheduler_rig import SchedulerRig
-from yarn_research.campaigns.tree_order_states import (
-    SLOT,
-    USERS,
-    EmulatedTree,
-    LiveApplication,
-    RealTree,
-    TreeDraw,
-)
+from yarn_research.campaigns.tree_order_draws import SLOT, USERS, TreeDraw
+from yarn_research.campaigns.tree_order_states import EmulatedTree, LiveApplication, RealTree
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.observing.activity_reader import ActivityReader
 from yarnctl.attach.observing.cluster_state import ClusterObserver, LiveContainers

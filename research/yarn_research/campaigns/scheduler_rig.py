@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -49,6 +50,9 @@ SETTINGS = {
     # each user's groups would be asked of the system
     "hadoop.user.group.static.mapping.overrides": "ann=ann;ben=ben;cid=cid;dr.who=",
 }
+LABELLED = {"yarn.node-labels.enabled": "true"}
+LABEL_STORE = "yarn.node-labels.fs-store.root-dir"
+TYPES = "yarn.resource-types"
 PORTS = ("address", "scheduler.address", "resource-tracker.address", "admin.address", "webapp.address")
 
 
@@ -82,10 +86,15 @@ def _classes(version: str, libraries: Path) -> Path:
 
 
 class SchedulerRig:
-    """The program; use it as a context. ``start`` begins a new ResourceManager of ``version``."""
+    """The program; use it as a context. ``start`` begins a new ResourceManager of ``version``.
+
+    ``types``: the cluster's resource types beside memory and vcores.
+    """
 
     def __init__(self, version: str = VERSION) -> None:
         self.version = version
+        self.types: tuple[str, ...] = ()
+        self._starts = 0
         self.url = ""
         self._folder = tempfile.TemporaryDirectory()
         self._process: subprocess.Popen[bytes] | None = None
@@ -150,21 +159,48 @@ class SchedulerRig:
                 for name, port in zip(PORTS, ports, strict=True)
             }
             self.url = f"http://127.0.0.1:{ports[-1]}"
-            self.call("start", configuration={**addresses, **configuration})
+            self._starts += 1
+            store = {LABEL_STORE: f"file://{self._folder.name}/labels-{self._starts}"}
+            self.types = tuple(filter(None, configuration.get(TYPES, "").split(",")))
+            self.call("start", configuration={**addresses, **store, **configuration})
+
+    def label(self, exclusive: Mapping[str, bool], hosts: Mapping[str, str]) -> None:
+        """Add node labels, and put some on hosts whose nodes are not registered yet; needs ``LABELLED``."""
+        self.call("labels", exclusive=exclusive, hosts=hosts)
 
     def register(self, host: str, size: Resources) -> str:
         """Register a node; return its id."""
-        self.call("node", host=host, memory_mib=size.memory_mib, vcores=size.vcores)
+        self.call("node", host=host, **self._row(size))
         return f"{host}:8041"
+
+    def _row(self, size: Resources) -> dict[str, Any]:
+        found: dict[str, Any] = {"memory_mib": size.memory_mib, "vcores": size.vcores}
+        if self.types:
+            found["others"] = dict(zip_longest(self.types, size[2:], fillvalue=0))
+        return found
+
+    def size(self, row: Mapping[str, Any]) -> Resources:
+        """Return the size of a container or a reservation in an answer."""
+        others = row.get("others", {})
+        return Resources(row["memory_mib"], row["vcores"], *(others[name] for name in self.types))
 
     def submit(self, queue: str, user: str, priority: int, name: str) -> str:
         """Submit an application and register its master; return its id."""
         answer = self.call("submit", queue=queue, user=user, priority=priority, name=name)
         return str(answer["application"])
 
-    def request(self, application: str, priority: int, size: Resources, count: int) -> None:
-        """Let an application request ``count`` containers in all at a priority that it has not used."""
-        row = {"priority": priority, "memory_mib": size.memory_mib, "vcores": size.vcores, "count": count}
+    def prioritise(self, application: str, priority: int) -> None:
+        """Change the priority of an application."""
+        self.call("priority", application=application, priority=priority)
+
+    def request(self, application: str, priority: int, size: Resources, count: int, label: str = "") -> None:
+        """Let an application request ``count`` containers in all at a priority that it has not used.
+
+        ``label``: of the nodes ("": without one).
+        """
+        row = {"priority": priority, **self._row(size), "count": count}
+        if label:
+            row["label"] = label
         self.call("request", application=application, requests=[row])
 
     def is_active(self, application: str) -> bool:
@@ -190,7 +226,8 @@ class SchedulerRig:
 
         ``in_vain``: node -> how often its reservation was tried without success, since a reservation of that
         request was made or ended. ``users_ratios``: leaf -> the sum of its users' shares of the cluster.
-        ``ranked_mib``: application -> the memory by which a fair leaf orders it.
+        ``ranked_mib``: application -> the memory by which a fair leaf orders it. ``refused``: application ->
+        priority -> how often shared partitions have refused its request without a label.
         """
         return self.call("history")
 

@@ -59,7 +59,8 @@ from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import AttachedPort
 from yarnctl.command_line import print_json
 from yarnctl.config import ClusterAddress
-from yarnctl.deciding.model import Accepted, Drain, ObservationRequest, TaskView
+from yarnctl.deciding.model import Accepted, Drain, ObservationRequest, TaskView, Withheld
+from yarnctl.deciding.reasons.eligibility import AnswerLate
 from yarnctl.frameworks.spark.configuration import Route, places_in
 from yarnctl.frameworks.spark.cost import CostTerms, ExecutorCost, costs
 from yarnctl.frameworks.spark.driver import SparkDriver
@@ -203,8 +204,7 @@ def play_one(stage: Stage, drain: Drained) -> Row:
         began_ms = now_ms()
         mates = (chosen.view.attempt,)
         order = Drain("o-1", job.application, chosen.view.attempt, chosen.view.container, drain.number, mates)
-        outcome = port.perform(order)
-        assert outcome == Accepted(), outcome
+        order_until_sent(port, order)
         gone_s = until_gone(stage.cluster, job, [chosen.view], began_ms)
         digest = job.until_over()
     with next(each for each in events.iterdir() if each.is_file()).open(encoding="utf-8") as lines:
@@ -224,6 +224,15 @@ def play_one(stage: Stage, drain: Drained) -> Row:
     }
     shutil.rmtree(folder)
     return row
+
+
+def order_until_sent(port: AttachedPort, drain: Drain) -> None:
+    """Send an order; as the daemon does, again after the next look where the driver's answer was late."""
+    ends = time.monotonic() + PATIENCE_S
+    while (outcome := port.perform(drain)) == Withheld(AnswerLate()) and time.monotonic() < ends:
+        port.observe_soon()
+        port.observe(ObservationRequest(victims=(drain.application,)))
+    assert outcome == Accepted(), outcome
 
 
 def counted(told: Told) -> Row:

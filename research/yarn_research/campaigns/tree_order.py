@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -56,9 +56,10 @@ from yarn_research.campaigns.provenance import head
 from yarn_research.campaigns.scheduler_rig import VERSION, SchedulerRig
 from yarn_research.campaigns.tree_order_states import EmulatedTree, RealTree, TreeDraw
 from yarnctl.command_line import print_json
-from yarnctl.deciding.forecast import FreeCapacity, model_queues
+from yarnctl.deciding.forecast import FreeCapacity, model_queues, place_pending
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order
+from yarnctl.deciding.partitions import part_of, place_on_shared
 from yarnctl.deciding.tree_model import MANY, placed_in
 from yarnctl.units import NOTHING, Resources, fits
 
@@ -90,31 +91,72 @@ class HeartbeatOrder(FreeCapacity):
         return [*first, *self._nodes]
 
 
-def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
-    """Return what yarnctl foresees that each application is granted once a container is free."""
+def coming_of(snapshot: Snapshot, freed: dict[str, Any]) -> list[Order]:
+    """Return the order that frees a container."""
     container, victim, node = freed["container"], freed["application"], freed["node"]
-    size = Resources(freed["memory_mib"], freed["vcores"])
-    coming = [
+    size = size_of(snapshot, freed)
+    return [
         Order(
             order="o-000001", requester="", victim=victim, attempt="", container=container, node=node,
             size=size, request_size=size, serves=0, group="o-000001", generation=0, verb="kill", decision=0,
             ordered_at_ms=0, progress_at_ms=0,
         )
     ]  # fmt: skip
-    queues = model_queues(snapshot, coming)
-    placed, _ = placed_in(snapshot, queues, HeartbeatOrder(snapshot.free_by_node, coming, node))
-    return Counter(placed)
+
+
+def size_of(snapshot: Snapshot, row: Mapping[str, Any]) -> Resources:
+    """Return the size of a container or a reservation, as the rig shows it."""
+    others = row.get("others", {})
+    return Resources(
+        row["memory_mib"], row["vcores"], *(others.get(name, 0) for name in snapshot.resource_names)
+    )
+
+
+def partition(snapshot: Snapshot, node: str) -> Snapshot:
+    """Return the partition of a node."""
+    label = next((label for label, part in snapshot.labelled.items() if node in part.nodes), "")
+    return part_of(snapshot, label) if label else snapshot
+
+
+def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
+    """Return what yarnctl foresees that each application is granted once a container is free.
+
+    What is then idle in a shared partition goes to requests without a label.
+    """
+    part, coming = partition(snapshot, freed["node"]), coming_of(snapshot, freed)
+    free = HeartbeatOrder(part.free_by_node, coming, freed["node"])
+    placed = Counter(placed_in(part, model_queues(part, coming), free)[0])
+    if part.is_shared:
+        more = place_on_shared(model_queues(snapshot, ()), FreeCapacity(free.free), lambda _: False)
+        placed.update(more)
+    return placed
+
+
+def one_level(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
+    """Return what the model of one level foresees, the nearest simple rival.
+
+    Leaves by used / guaranteed, wherever in the tree they are, and nothing is reserved.
+    """
+    part, coming = partition(snapshot, freed["node"]), coming_of(snapshot, freed)
+    return Counter(place_pending(model_queues(part, coming), FreeCapacity(part.free_by_node, coming)))
 
 
 def located(snapshot: Snapshot, state: Mapping[str, Any]) -> Snapshot:
     """Return a snapshot that knows on which node each reservation is, and of which request."""
-    rooms = {**snapshot.free_by_node, **snapshot.reserved_free}
-    rows = state["reserved"]
-    sure = {
-        row["node"]
-        for row in rows
-        if not fits(Resources(row["memory_mib"], row["vcores"]), rooms.get(row["node"], NOTHING))
+    elsewhere = {node for part in snapshot.labelled.values() for node in part.nodes}
+    labelled = {
+        label: _located(
+            part_of(snapshot, label), [row for row in state["reserved"] if row["node"] in part.nodes]
+        )
+        for label, part in snapshot.labelled.items()
     }
+    rows = [row for row in state["reserved"] if row["node"] not in elsewhere]
+    return msgspec.structs.replace(_located(snapshot, rows), labelled=labelled)
+
+
+def _located(snapshot: Snapshot, rows: Sequence[Mapping[str, Any]]) -> Snapshot:
+    rooms = {**snapshot.free_by_node, **snapshot.reserved_free}
+    sure = {row["node"] for row in rows if not fits(size_of(snapshot, row), rooms.get(row["node"], NOTHING))}
     return msgspec.structs.replace(
         snapshot,
         free_by_node={node: room for node, room in rooms.items() if node not in sure},
@@ -150,10 +192,23 @@ def reason_of(
     return "not explained"
 
 
+def kinds_of(tree: RealTree, state: dict[str, Any]) -> list[str]:
+    """Return what a state has that not every state has."""
+    apps = state["applications"]
+    found = {
+        "labels": any(any(app["labels"].values()) for app in apps),
+        "shared": not all(tree.draw.labels.values()),
+        "types": bool(tree.draw.types),
+        "priorities": any(app["priority"] for app in apps),
+        "reserving": bool(state["reserved"]),
+    }
+    return [f"steps with {kind}" for kind, has in found.items() if has]
+
+
 def play(rig: SchedulerRig, seed: int, *, flat: bool = False, whole: bool = False) -> dict[str, Any]:
     """Play one tree; return its counts and its differences (``whole``: its steps) with their states."""
     began = time.monotonic()
-    tree = RealTree(rig, seed, flat=flat)
+    tree = RealTree(rig, seed, flat=flat, wide=not flat)
     counts: Counter[str] = Counter()
     differences: list[dict[str, Any]] = []
     try:
@@ -166,13 +221,14 @@ def play(rig: SchedulerRig, seed: int, *, flat: bool = False, whole: bool = Fals
             container = tree.chance.choice(sorted(tree.held))
             row = tree.held[container]
             snapshot, state = tree.snapshot(), tree.state()
-            foreseen = forecast(snapshot, row)
+            foreseen, simple = forecast(snapshot, row), one_level(snapshot, row)
             emulated = EmulatedTree(tree.draw, state).free(container)
             granted = tree.free(container)
             counts["steps"] += 1
             counts["grants"] += granted.total()
-            counts["reserving"] += bool(state["reserved"])
-            for name, told in (("forecast", foreseen), ("emulator", emulated)):
+            kinds = kinds_of(tree, state)
+            counts.update(kinds)
+            for name, told in (("forecast", foreseen), ("emulator", emulated), ("one level", simple)):
                 counts[f"{name} counted"] += max(granted.total(), told.total())
                 counts[f"{name} equal"] += (granted & told).total()
             if foreseen != granted:
@@ -222,7 +278,7 @@ def judged(trees: Iterable[dict[str, Any]]) -> dict[str, Any]:
     for tree in trees:
         counts.update(tree["counts"])
     found: dict[str, Any] = dict(counts)
-    for name in ("forecast", "emulator"):
+    for name in ("forecast", "emulator", "one level"):
         counted, equal = counts[f"{name} counted"], counts[f"{name} equal"]
         if counted:
             found[f"{name} share"] = round(equal / counted, 4)

@@ -7,12 +7,10 @@ frees one container and sends heartbeats until two whole rounds of the nodes cha
 
 from __future__ import annotations
 
-import math
-import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from emulator.cluster.entities import (
     Application,
@@ -28,120 +26,33 @@ from emulator.scenario.scheduler_file import queues_of_keys
 from tests import http_client
 from tests.unit.scheduler_files import pair
 from yarn_research.campaigns.scheduler_rig import SchedulerRig
+from yarn_research.campaigns.tree_order_draws import GPUS_MAX, PREFIX, SLOT, USERS, TreeDraw
 from yarnctl.attach.connection.connection import Attachment, Connection
 from yarnctl.attach.observing.activity_reader import HEARTBEAT_MS, ActivityReader
 from yarnctl.attach.observing.cluster_state import ClusterObserver
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.model import Snapshot
 from yarnctl.hadoop.wire.views import cluster_room
-from yarnctl.units import Resources, times
+from yarnctl.units import NOTHING, Resources, minus, times
 
-SLOT = Resources(512, 1)
-NODE_SLOTS = 8
-USERS = ("ann", "ben", "cid")
-ORDERS = ("utilization", "priority-utilization")
-PREFIX = "yarn.scheduler.capacity."
 ROUNDS_MAX = 60
 READS = 4
 """Rounds of heartbeats in which all suspects are read: a reader reads four nodes at once, each twice."""
-Mode = Literal["percentage", "weight", "absolute"]
-MODES: tuple[Mode, ...] = ("percentage", "weight", "absolute")
-
-
-@dataclass
-class QueueDraw:
-    """One queue as drawn; ``least`` and ``most`` are shares of the cluster."""
-
-    path: str
-    least: float
-    most: float
-    priority: int
-    order: str = "utilization"
-    fair: bool = False
-    factor: float | None = None
-    users_percent: int = 100
-    children: list[QueueDraw] = field(default_factory=list)
-
-
-class TreeDraw:
-    """A configuration drawn from a seed. ``flat``: root has leaves only, in percent, without any limit."""
-
-    def __init__(self, seed: int, *, flat: bool = False) -> None:
-        self.seed = seed
-        self.chance = random.Random(seed)
-        self.flat = flat
-        self.mode: Mode = "percentage" if flat else self.chance.choice(MODES)
-        self.nodes = self.chance.randint(3, 5)
-        self.total = times(SLOT, NODE_SLOTS * self.nodes)
-        self.properties: dict[str, str] = {
-            "yarn.scheduler.minimum-allocation-mb": str(SLOT.memory_mib),
-            "yarn.scheduler.maximum-allocation-mb": str(SLOT.memory_mib * NODE_SLOTS),
-            "yarn.scheduler.maximum-allocation-vcores": str(NODE_SLOTS),
-        }
-        self.leaves: list[QueueDraw] = []
-        self.root = self._grow("root", 1.0, 1.0, 0)
-
-    def _set(self, path: str, key: str, value: object) -> None:
-        self.properties[f"{PREFIX}{path}.{key}"] = str(value)
-
-    def _absolute(self, share: float) -> str:
-        return f"[memory={int(self.total.memory_mib * share)},vcores={int(self.total.vcores * share)}]"
-
-    def _grow(self, path: str, least: float, most: float, depth: int) -> QueueDraw:
-        chance, limits = self.chance, not self.flat
-        queue = QueueDraw(path, least, most, chance.choice((0, 0, 1, 3)) if limits else 0)
-        if depth and queue.priority:
-            self._set(path, "priority", queue.priority)
-        deepest = 1 if self.flat else 3
-        if depth == deepest or (depth and chance.random() < 0.5):
-            self.leaves.append(queue)
-            if limits:
-                queue.fair = chance.random() < 0.25
-                queue.factor = chance.choice((None, None, 1.0, 2.0))
-                queue.users_percent = chance.choice((100, 50, 25))
-            self._set(path, "ordering-policy", "fair" if queue.fair else "fifo")
-            self._set(path, "user-limit-factor", 100 if queue.factor is None else queue.factor)
-            self._set(path, "minimum-user-limit-percent", queue.users_percent)
-            return queue
-        queue.order = chance.choice(ORDERS) if limits else "utilization"
-        self._set(path, "ordering-policy", queue.order)
-        names = [f"{path}.{letter}" for letter in "abcd"[: chance.randint(2, 4)]]
-        self._set(path, "queues", ",".join(name.rpartition(".")[2] for name in names))
-        weights = [chance.randint(1, 6) for _ in names]
-        percents = [round(100 * weight / sum(weights)) for weight in weights]
-        percents[-1] += 100 - sum(percents)
-        for name, weight, percent in zip(names, weights, percents, strict=True):
-            part = weight / sum(weights) if self.mode == "weight" else percent / 100
-            share = least * part
-            limit = most if self.flat or chance.random() < 0.6 else share + (most - share) * chance.random()
-            self._set_share(name, weight, percent, share)
-            queue.children.append(self._grow(name, share, self._limited(name, limit, most), depth + 1))
-        return queue
-
-    def _set_share(self, path: str, weight: int, percent: int, share: float) -> None:
-        share_text = {"weight": f"{weight}w", "percentage": str(percent), "absolute": self._absolute(share)}
-        self._set(path, "capacity", share_text[self.mode])
-
-    def _limited(self, path: str, limit: float, most: float) -> float:
-        """Set a queue's maximum; return its share of the cluster."""
-        if self.mode == "absolute":
-            if limit < most:
-                self._set(path, "maximum-capacity", self._absolute(limit))
-            return limit
-        percent = min(100, math.ceil(100 * limit / most - 1e-9))
-        self._set(path, "maximum-capacity", percent)
-        return most * percent / 100
 
 
 @dataclass
 class LiveApplication:
-    """An application as submitted; ``pending``: request priority -> size and count still requested."""
+    """An application as submitted; ``pending``: request priority -> size and count still requested.
+
+    ``labels``: request priority -> the label of the nodes that it wants, where it names one.
+    """
 
     name: str
     queue: str
     user: str
     priority: int
     pending: dict[int, tuple[Resources, int]] = field(default_factory=dict)
+    labels: dict[int, str] = field(default_factory=dict)
 
 
 class RealTree:
@@ -151,13 +62,17 @@ class RealTree:
     ``rooms``: what is free on each node, as last observed.
     """
 
-    def __init__(self, rig: SchedulerRig, seed: int, *, flat: bool = False) -> None:
+    def __init__(self, rig: SchedulerRig, seed: int, *, flat: bool = False, wide: bool = False) -> None:
         self.rig = rig
-        self.draw = draw = TreeDraw(seed, flat=flat)
+        self.draw = draw = TreeDraw(seed, flat=flat, wide=wide)
         self.chance = draw.chance
+        self._wide = wide
         rig.start(draw.properties)
-        size = times(SLOT, NODE_SLOTS)
-        self.nodes = [rig.register(f"127.0.0.{number + 2}", size) for number in range(draw.nodes)]
+        hosts = [f"127.0.0.{number + 2}" for number in range(draw.nodes)]
+        if draw.labels:
+            marked = {host: label for host, label in zip(hosts, draw.node_labels, strict=True) if label}
+            rig.label(draw.labels, marked)
+        self.nodes = [rig.register(host, size) for host, size in zip(hosts, draw.node_sizes, strict=True)]
         self.applications: dict[str, LiveApplication] = {}
         self.held: dict[str, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
@@ -196,12 +111,27 @@ class RealTree:
         count = self.chance.randint(2, 14)
         if not self.rig.is_active(app.name):
             return  # a managed master would not run yet: no cluster has such an application with requests
+        most = max(gpus for _, _, *gpus in self.draw.node_sizes)  # a request for more is rejected
+        if most and self.chance.random() < 0.5:
+            size = Resources(*size, min(*most, self.chance.choice((1, 1, 2, GPUS_MAX))))
+        app.labels.pop(priority, None)
+        if self.draw.labels and self.chance.random() < 0.5:
+            app.labels[priority] = self.chance.choice(list(self.draw.labels))
         app.pending[priority] = size, count
-        self.rig.request(app.name, priority, size, count)
+        self.rig.request(app.name, priority, size, count, app.labels.get(priority, ""))
 
     def change(self) -> None:
-        """Let one application that requests nothing at a priority request something, or submit one."""
+        """Let one application that requests nothing at a priority request something, or submit one.
+
+        In a wide tree the priority of an application may change instead.
+        """
         self._observed()  # a daemon looks every second; one look later grants and requests may sum up to the same
+        if self._wide and self.chance.random() < 0.25:
+            app = self.chance.choice(list(self.applications.values()))
+            app.priority = self.chance.choice((0, 1, 2, 5))
+            self.rig.prioritise(app.name, app.priority)
+            self.settle(self.nodes[0])
+            return
         idle = [app for app in self.applications.values() if len(app.pending) < 2]
         if len(self.applications) < 12 and (not idle or self.chance.random() < 0.3):
             self.submit()
@@ -211,7 +141,7 @@ class RealTree:
         self.settle(self.nodes[0])
 
     def settle(self, first_node: str) -> Counter[str]:
-        """Send heartbeats, the first of ``first_node``, until two rounds change nothing; return the grants."""
+        """Send heartbeats, the first of ``first_node``, until nothing changes any more; return the grants."""
         granted: Counter[str] = Counter()
         self.events = []
         self._count(self.rig.beat([first_node]), granted)
@@ -223,7 +153,7 @@ class RealTree:
             if reserved != before:
                 self.events.append({"reserved": reserved})
             quiet = 0 if rows or reserved != before else quiet + 1
-            if quiet == 2:
+            if quiet == quiet_rounds(self.draw):
                 return granted
         raise RuntimeError(f"still changing after {ROUNDS_MAX} rounds of heartbeats")
 
@@ -289,6 +219,7 @@ class RealTree:
                 {
                     "name": app.name, "queue": app.queue, "user": app.user, "priority": app.priority,
                     "pending": [[priority, *size, count] for priority, (size, count) in app.pending.items()],
+                    "labels": {str(priority): app.labels.get(priority, "") for priority in app.pending},
                 }
                 for app in self.applications.values()
             ],
@@ -298,23 +229,39 @@ class RealTree:
         }  # fmt: skip
 
 
+def quiet_rounds(draw: TreeDraw) -> int:
+    """Return after how many rounds of heartbeats without a change there will be none.
+
+    A shared partition refuses a request without a label once for each node of the cluster.
+    """
+    return 2 if all(draw.labels.values()) else draw.nodes + 2
+
+
 class EmulatedTree:
     """The emulator's ResourceManager in a state of a real one."""
 
     def __init__(self, draw: TreeDraw, state: dict[str, Any]) -> None:
+        self._quiet_rounds = quiet_rounds(draw)
         keys = {key: value for key, value in draw.properties.items() if key.startswith(PREFIX)}
         source = queues_of_keys(f"seed {draw.seed}", keys)
         self.rm = EmulatedManager(source.leaves, self, source.parents)
         scheduler = self.rm.scheduler
         assert isinstance(scheduler, TreeScheduler)
         self.scheduler: TreeScheduler = scheduler
+        scheduler.types = draw.types
+        if draw.labels:
+            scheduler.set_labels(draw.labels)
         for leaf in scheduler.queues.values():
             assert isinstance(leaf, SharedLeaf)
             leaf.smallest = SLOT
-        for queue in scheduler.nodes.values():
-            queue.smallest = SLOT
-        for index in range(draw.nodes):
-            self.rm.register_node(Node(index, *pair(times(SLOT, NODE_SLOTS)), phase_ms=index))
+        for tree in scheduler.trees.values():
+            for queue in tree.values():
+                queue.smallest = SLOT
+        for index, (size, label) in enumerate(zip(draw.node_sizes, draw.node_labels, strict=True)):
+            others = beside(size)
+            self.rm.register_node(
+                Node(index, *pair(size), phase_ms=index, label=label, others=others, free_others=others)
+            )
         self._nodes = {f"127.0.0.{node.index + 2}:8041": node for node in self.rm.nodes}
         self._apps: dict[str, Application] = {}
         self._held: dict[str, Container] = {}
@@ -328,8 +275,13 @@ class EmulatedTree:
             self._hold(number, row)
         for row in state["applications"]:
             app = self._apps[row["name"]]
-            for priority, memory_mib, vcores, count in row["pending"]:
-                self.rm.allocate(app, [(Ask(priority, memory_mib, vcores, off_switch=True), count)])
+            labels = row.get("labels", {})
+            for priority, memory_mib, vcores, *others, count in row["pending"]:
+                ask = Ask(
+                    priority, memory_mib, vcores, off_switch=True, others=beside(Resources(0, 0, *others)),
+                    label=labels.get(str(priority), ""),
+                )  # fmt: skip
+                self.rm.allocate(app, [(ask, count)])
         for row in state["reserved"]:
             self._reserve(row)
         history = state.get("history", {})
@@ -338,6 +290,9 @@ class EmulatedTree:
             self.scheduler.in_vain[self._apps[row["application"]], row["priority"]] = tries
         for name, ranked_mib in history.get("ranked_mib", {}).items():
             self._apps[name].ranked_mib = ranked_mib
+        for name, refused in history.get("refused", {}).items():
+            for ask in self._apps[name].asks:
+                ask.missed = refused.get(str(ask.priority), 0)
         for path, ratio in history.get("users_ratios", {}).items():
             shared = self.scheduler.queues[path.partition(".")[2]]
             assert isinstance(shared, SharedLeaf)
@@ -353,12 +308,14 @@ class EmulatedTree:
     def _hold(self, number: int, row: dict[str, Any]) -> None:
         """Count a container that exists, as the scheduler counts one that it grants."""
         app, node = self._apps[row["application"]], self._nodes[row["node"]]
-        memory_mib, vcores = row["memory_mib"], row["vcores"]
-        container = Container(number, app, node, memory_mib, vcores, row["priority"], 0)
+        memory_mib, vcores, others = row["memory_mib"], row["vcores"], others_of(row)
+        container = Container(number, app, node, memory_mib, vcores, row["priority"], 0, others=others)
         self._held[row["container"]] = self.scheduler.live[number] = container
         self.rm.containers_granted = number
         node.free_mib -= memory_mib
         node.free_vcores -= vcores
+        if others is not NOTHING:
+            node.free_others = minus(node.free_others, others)
         app.used_mib += memory_mib
         app.ranked_mib = app.used_mib
         app.used_vcores += vcores
@@ -368,9 +325,9 @@ class EmulatedTree:
         queue.used_vcores += vcores
         if queue.user_mib is not None:
             queue.users[app.user] = queue.users.get(app.user, 0) + memory_mib
-        self.scheduler.nodes[queue.name].count(memory_mib, vcores)
-        assert isinstance(queue, SharedLeaf)
-        queue.hold(app.user, Resources(memory_mib, vcores))
+        self.scheduler.count_held(
+            self.scheduler.trees[node.label][queue.name], app, memory_mib, vcores, others
+        )
 
     def _reserve(self, row: dict[str, Any]) -> None:
         app, node = self._apps[row["application"]], self._nodes[row["node"]]
@@ -387,7 +344,7 @@ class EmulatedTree:
         self.scheduler.free(held, 0)
         granted: Counter[str] = Counter()
         nodes, quiet = [held.node, *self.rm.nodes], 0
-        while quiet < 2:
+        while quiet < self._quiet_rounds:
             before = granted.total(), [node.reserved for node in self.rm.nodes]
             for node in nodes:
                 for each in self.rm.node_heartbeat(node, [], 0):
@@ -395,3 +352,13 @@ class EmulatedTree:
             quiet = quiet + 1 if before == (granted.total(), [node.reserved for node in self.rm.nodes]) else 0
             nodes = self.rm.nodes
         return granted
+
+
+def others_of(row: Mapping[str, Any]) -> Resources:
+    """Return what a container or a reservation has beside memory and vcores."""
+    return beside(Resources(0, 0, *row.get("others", {}).values()))
+
+
+def beside(size: Resources) -> Resources:
+    """Return the part of a size beside memory and vcores, as the emulator's records have it."""
+    return Resources(0, 0, *size[2:]) if len(size) > 2 else NOTHING

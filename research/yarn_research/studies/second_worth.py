@@ -1,5 +1,7 @@
 """The judging of the price of a second, by research/notes/plan-second-worth.md: pairs of hours 12 to 23.
 
+The mix is played as shipped, with the governor.
+
 ``python -m yarn_research.studies.second_worth --trace FB-2009_samples_24_times_1hr_0.tsv --kept DIR --output
 FILE [--minutes N]`` plays the plan's steps in their order, until the time is over, and writes FILE. What DIR
 holds is not played again. A run begins only before the end of the time.
@@ -45,10 +47,17 @@ class JudgingStep(NamedTuple):
 
 
 def plan() -> Iterator[JudgingStep]:
-    """Yield the steps in the order of the plan."""
-    for seeds in ((1,), (2, 3)):
-        yield from (JudgingStep(each, seed, MAIN, True) for each in (SMALL, MIDDLE, LARGE) for seed in seeds)
-        yield from (JudgingStep(each, seed, MORE, False) for each in (SMALL, LARGE) for seed in seeds)
+    """Yield the steps in the order of the plan: the large cluster last, its runs are the longest."""
+    for clusters, seeds in (
+        ((SMALL, MIDDLE), (1,)),
+        ((SMALL, MIDDLE), (2, 3)),
+        ((LARGE,), (1,)),
+        ((LARGE,), (2, 3)),
+    ):
+        yield from (JudgingStep(each, seed, MAIN, True) for each in clusters for seed in seeds)
+        yield from (
+            JudgingStep(each, seed, MORE, False) for each in clusters if each != MIDDLE for seed in seeds
+        )
 
 
 def rows(step: JudgingStep) -> tuple[SchemeRow, ...]:

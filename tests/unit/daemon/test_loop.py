@@ -31,6 +31,7 @@ from yarnctl.deciding.model import (
     Release,
     Snapshot,
     Suspend,
+    TaskView,
     Unknown,
     Withdraw,
     Withheld,
@@ -60,6 +61,7 @@ from yarnctl.deciding.records import (
     Transition,
 )
 from yarnctl.deciding.settings import DEFAULT, LossRule
+from yarnctl.deciding.what_if.supposed import LostNode
 from yarnctl.errors import BadInput, Different, Unreachable
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.wire.node_activities import NodeActivities
@@ -149,6 +151,12 @@ class Attached(TinyCluster):
 
     def observe_soon(self) -> Snapshot | None:
         raise AssertionError("nobody looks while the loop does")
+
+    def tasks_of(self, applications: tuple[str, ...]) -> dict[str, tuple[TaskView, ...]]:
+        return {name: self.tasks(self.jobs[name]) for name in applications}
+
+    def node_load(self, node: str, snapshot: Snapshot) -> LostNode:
+        raise AssertionError("no question is asked")
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
         self.adopted = [order.order for order in orders]

@@ -61,6 +61,16 @@ class ChangingCluster(FakeCluster):
         self.add(App(9, queue, user="bob", asks=[(20, SLOT, 2)], containers={"container_9": ("n2", 0)}))
 
 
+class NoPage:
+    """What a daemon without a page starts."""
+
+    def reload(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
 class Ran:
     """A daemon that has looked ``ticks`` times: its journal, its warnings and its last state."""
 
@@ -79,11 +89,11 @@ class Ran:
         caplog.set_level(logging.INFO)
         loops: list[Loop] = []
 
-        def serve(loop: Loop, _state: StateDir) -> Callable[[], None]:
+        def serve(loop: Loop, _state: StateDir) -> NoPage:
             loops.append(loop)
             if dies:  # as a process does that is killed: nothing is undone
                 loop._undo = lambda: None  # type: ignore[method-assign]
-            return lambda: None
+            return NoPage()
 
         plan = Plan(
             cluster=ClusterAddress(

@@ -1,10 +1,13 @@
-"""Who may do what: every endpoint of the OpenAPI document x every kind of token x on loopback and beyond.
+"""Who may do what: every endpoint of the document x every role x plain, TLS or client certificate x where.
+
+Where: on loopback and beyond. A role comes with a token, or with a client certificate.
 
 The table below has one row for each endpoint; one that is new and has none fails.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,18 +15,20 @@ import pytest
 
 from tests import http_client
 from tests.service.test_admissions import WISH, Daemon
+from tests.unit.service.certificates import Authority
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.service.app import make_app
+from yarnctl.service.security.tls import Tls
 from yarnctl.service.security.tokens import Caller, Scope, Tokens
 
 ROWS = {
-    "GET /healthz": "free", "GET /readyz": "free", "GET /metrics": "read", "GET /v1/reclaims": "read",
-    "GET /v1/reclaims/{application_id}": "read", "GET /v1/decisions": "read",
-    "GET /v1/decisions/{decision_id}": "read", "GET /v1/refusals": "read",
-    "GET /v1/explanations/{any_id}": "read", "GET /v1/snapshot": "read", "GET /v1/applications": "read",
+    "GET /healthz": "free", "GET /readyz": "free", "GET /metrics": "read", "GET /v1/reclaims": "mine",
+    "GET /v1/reclaims/{application_id}": "mine", "GET /v1/decisions": "read",
+    "GET /v1/decisions/{decision_id}": "read", "GET /v1/refusals": "mine",
+    "GET /v1/explanations/{any_id}": "mine", "GET /v1/snapshot": "mine", "GET /v1/applications": "mine",
     "GET /v1/status": "read",
-    "GET /v1/checkpoints": "read", "GET /v1/budgets": "read", "GET /v1/occupancy": "read",
+    "GET /v1/checkpoints": "mine", "GET /v1/budgets": "mine", "GET /v1/occupancy": "read",
     "GET /v1/time-lost": "read", "GET /v1/report": "read",
     "GET /v1/admissions": "list", "GET /v1/admissions/{admission_id}": "one", "POST /v1/admissions": "ask",
     "POST /v1/admissions/{admission_id}/renew": "own", "DELETE /v1/admissions/{admission_id}": "own",
@@ -42,20 +47,21 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /v1/accounts/{account}/credit": {"mtokens": 1},
 }
 
-WHO = ("nobody", "a wrong token", "read", "submit, own", "submit, foreign", "operate")
+WHO = ("nobody", "a wrong token", "read", "submit, own", "submit, foreign", "own", "own, foreign", "operate")
 DONE, NO, SCOPE, NOT_OWN, OTHER = "done", "401", "missing-scope", "not-own", "other-user"
 ACCOUNT = "other-account"
 NEEDS: dict[str, tuple[str, ...]] = {  # who, in the order of WHO
-    "free": (DONE, DONE, DONE, DONE, DONE, DONE),
-    "read": (NO, NO, DONE, SCOPE, SCOPE, DONE),
-    "list": (NO, NO, DONE, DONE, DONE, DONE),
-    "one": (NO, NO, DONE, DONE, NOT_OWN, DONE),
-    "account": (NO, NO, DONE, DONE, ACCOUNT, DONE),
-    "ask": (NO, NO, SCOPE, DONE, OTHER, DONE),
-    "own": (NO, NO, SCOPE, DONE, NOT_OWN, DONE),
-    "operate": (NO, NO, SCOPE, SCOPE, SCOPE, DONE),
+    "free": (DONE, DONE, DONE, DONE, DONE, DONE, DONE, DONE),
+    "read": (NO, NO, DONE, SCOPE, SCOPE, SCOPE, SCOPE, DONE),
+    "mine": (NO, NO, DONE, SCOPE, SCOPE, DONE, DONE, DONE),
+    "list": (NO, NO, DONE, DONE, DONE, DONE, DONE, DONE),
+    "one": (NO, NO, DONE, DONE, NOT_OWN, DONE, NOT_OWN, DONE),
+    "account": (NO, NO, DONE, DONE, ACCOUNT, DONE, ACCOUNT, DONE),
+    "ask": (NO, NO, SCOPE, DONE, OTHER, DONE, OTHER, DONE),
+    "own": (NO, NO, SCOPE, DONE, NOT_OWN, DONE, NOT_OWN, DONE),
+    "operate": (NO, NO, SCOPE, SCOPE, SCOPE, SCOPE, SCOPE, DONE),
 }
-READS = ("free", "read", "list", "one", "account")
+READS = ("free", "read", "mine", "list", "one", "account")
 """What is free on loopback."""
 
 SECRETS = {
@@ -63,6 +69,8 @@ SECRETS = {
     "read": "the secret of who reads",
     "submit, own": "the secret of ann, who submits",
     "submit, foreign": "the secret of bob, who submits",
+    "own": "the secret of ann, who sees her own",
+    "own, foreign": "the secret of bob, who sees his own",
     "operate": "the secret of who operates",
 }
 
@@ -71,21 +79,37 @@ def caller(name: str, user: str, *scopes: Scope) -> tuple[Caller, str]:
     return Caller(name, user, frozenset(scopes)), SECRETS[name]
 
 
-TOKENS = Tokens(
-    [caller("read", "", "read"),
-     (Caller("submit, own", "ann", frozenset({"submit"}), "analytics"), SECRETS["submit, own"]),
-     caller("submit, foreign", "bob", "submit"), caller("operate", "", "operate")]
-)  # fmt: skip
+CALLERS = [
+    caller("read", "", "read"),
+    (Caller("submit, own", "ann", frozenset({"submit"}), "analytics"), SECRETS["submit, own"]),
+    caller("submit, foreign", "bob", "submit"),
+    (Caller("own", "ann", frozenset({"own"}), "analytics"), SECRETS["own"]),
+    caller("own, foreign", "bob", "own"),
+    caller("operate", "", "operate"),
+]
+TOKENS = Tokens(CALLERS, {one.name: one for one, _ in CALLERS})  # the same role by secret and by certificate
+
+
+WAYS = ("plain", "TLS", "client certificate")
+
+BEYOND = {"X-Forwarded-For": "192.0.2.9", "X-Forwarded-Proto": "http"}
+"""The headers by which a trusted proxy reports a client on another host that uses no TLS."""
 
 
 class Place:
     """A daemon with an admission of ann's; ``known`` is its id."""
 
-    def __init__(self, beyond: bool) -> None:
+    def __init__(self, beyond: bool, way: str, authority: Authority) -> None:
         host = "0.0.0.0" if beyond else "127.0.0.1"
-        self.beyond = beyond
-        self.daemon = Daemon(TOKENS, host, open_reads=not beyond)
-        self.url = f"http://127.0.0.1:{self.daemon.handle.port}"
+        self.beyond, self.way, self.authority = beyond, way, authority
+        files = authority.sign("yarnctl", clients=way == "client certificate")
+        self.certificates = {who: authority.sign(who) for who in SECRETS} if files.client_authorities else {}
+        is_plain = way == "plain"
+        proxies = ("127.0.0.1",) if is_plain and beyond else ()
+        self.daemon = Daemon(
+            TOKENS, host, open_reads=not beyond, tls=None if is_plain else Tls(files), proxies=proxies
+        )
+        self.url = f"{'http' if is_plain else 'https'}://127.0.0.1:{self.daemon.handle.port}"
         answer = self.asked("POST /v1/admissions", "operate")
         self.known = answer.json()["id"]
 
@@ -94,19 +118,33 @@ class Place:
         told = {"application_id": "application_1_000002", "any_id": "o-000002", "decision_id": "2",
                 "queue": "production"}  # fmt: skip
         path = path.format(**told, admission_id=getattr(self, "known", ""), account="analytics")
-        given = {"Authorization": f"Bearer {SECRETS[who]}"} if who in SECRETS else {}
+        by_certificate = self.certificates.get(who)
+        has_token = who in SECRETS and by_certificate is None
+        given = {"Authorization": f"Bearer {SECRETS[who]}"} if has_token else {}
         body: dict[str, Any] = {"json": BODIES[endpoint]} if endpoint in BODIES else {}
         with http_client.Session() as session:
-            session.trust_env = False
+            session.verify = str(self.authority.file)
+            if by_certificate is not None:
+                session.cert = (str(by_certificate.certificate), str(by_certificate.key))
             return session.request(method, self.url + path, headers={**given, **headers}, timeout=60, **body)
 
 
 @pytest.fixture(scope="module")
-def places() -> Iterator[dict[bool, Place]]:
-    made = {beyond: Place(beyond) for beyond in (False, True)}
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def all_places(authority: Authority) -> Iterator[dict[tuple[bool, str], Place]]:
+    made = {(beyond, way): Place(beyond, way, authority) for beyond in (False, True) for way in WAYS}
     yield made
     for place in made.values():
         place.daemon.stop()
+
+
+@pytest.fixture(scope="module")
+def places(all_places: dict[tuple[bool, str], Place]) -> dict[bool, Place]:
+    return {beyond: all_places[beyond, "plain" if not beyond else "TLS"] for beyond in (False, True)}
 
 
 def became(answer: http_client.Response) -> str:
@@ -124,14 +162,39 @@ def test_every_endpoint_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("beyond", [False, True], ids=["loopback", "beyond"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("who", WHO)
 @pytest.mark.parametrize("endpoint", ROWS)
-def test_who_may_do_what(places: dict[bool, Place], endpoint: str, who: str, beyond: bool) -> None:
-    needs = ROWS[endpoint]
+def test_who_may_do_what(
+    all_places: dict[tuple[bool, str], Place],
+    endpoint: str,
+    who: str,
+    way: str,
+    beyond: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place, needs = all_places[beyond, way], ROWS[endpoint]
     expected = NEEDS[needs][WHO.index(who)] if beyond or needs not in READS else DONE
-    answer = places[beyond].asked(endpoint, who)
+    is_plain = way == "plain" and beyond
+    if is_plain and who != "nobody":
+        expected = "tls-required"
+    if way == "client certificate" and who == "nobody":  # the handshake fails
+        with pytest.raises(http_client.NoConnection):
+            place.asked(endpoint, who)
+        return
+    with caplog.at_level(logging.DEBUG):
+        answer = place.asked(endpoint, who, **(BEYOND if is_plain else {}))
     assert became(answer) == expected, answer.text
-    assert not any(secret in answer.text for secret in SECRETS.values())
+    assert not any(secret in answer.text + caplog.text for secret in SECRETS.values())
+
+
+def test_only_a_trusted_proxy_says_where_a_client_is(all_places: dict[tuple[bool, str], Place]) -> None:
+    untrusting = all_places[False, "plain"]
+    assert became(untrusting.asked("GET /v1/admissions", "operate", **BEYOND)) == DONE
+    behind = all_places[True, "plain"]
+    secure = {**BEYOND, "X-Forwarded-Proto": "https"}
+    assert became(behind.asked("GET /v1/admissions", "operate", **secure)) == DONE
+    assert became(behind.asked("GET /v1/admissions", "operate")) == DONE  # from this machine
 
 
 @pytest.mark.parametrize("beyond", [False, True], ids=["loopback", "beyond"])
@@ -192,8 +255,9 @@ def test_the_command_line_says_which_scope_is_missing(
     file = tmp_path / "token"
     file.touch(mode=0o600)
     file.write_text(SECRETS[who])
-    monkeypatch.setenv("YARNCTL_TOKEN_FILE", str(file))
     place = places[True]
+    monkeypatch.setenv("YARNCTL_TOKEN_FILE", str(file))
+    monkeypatch.setenv("YARNCTL_CA_FILE", str(place.authority.file))
     arguments = ["admissions", place.known, "--withdraw", "--url", place.url]
     assert exit_status_of(PROGRAM, arguments) == 2
     told = capsys.readouterr().err

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from yarnctl.errors import BadInput
-from yarnctl.service.security.tokens import OPERATOR, Caller, Tokens, read_secret, read_tokens
+from yarnctl.service.security.tokens import OPERATOR, Caller, Credential, Tokens, read_secret, read_tokens
 
 ANN, BOB, US = "the secret of ann", "the secret of bob", "the secret of who operates"
 
@@ -46,13 +46,13 @@ def folder(tmp_path: Path) -> Path:
 def test_a_file_of_tokens_and_the_operator_s(folder: Path) -> None:
     tokens = read_tokens(folder / "tokens.toml", folder / "us")
     assert len(tokens) == 3
-    assert tokens.caller(ANN) == Caller("ann-laptop", "ann", frozenset({"read", "submit"}))
-    assert tokens.caller(BOB) == Caller("board", "", frozenset({"read"}))
-    assert tokens.caller(US) == Caller(OPERATOR, "", frozenset({"operate"}))
+    assert tokens.caller(Credential(ANN)) == Caller("ann-laptop", "ann", frozenset({"read", "submit"}))
+    assert tokens.caller(Credential(BOB)) == Caller("board", "", frozenset({"read"}))
+    assert tokens.caller(Credential(US)) == Caller(OPERATOR, "", frozenset({"operate"}))
     for wrong in ("", ANN + "x", ANN[:-1], ANN.upper(), "\udcff"):
-        assert tokens.caller(wrong) is None
+        assert tokens.caller(Credential(wrong)) is None
     assert len(read_tokens(None, None)) == 0
-    assert Tokens().caller("") is None
+    assert Tokens().caller(Credential()) is None
     assert len(Tokens.of("")) == len(Tokens.of(None)) == 0
 
 
@@ -60,6 +60,7 @@ SCOPES = [  # scopes, may read, submit, operate; touches its own, another's
     (("read",), (True, False, False), (False, False)),
     (("submit",), (False, True, False), (True, False)),
     (("read", "submit"), (True, True, False), (True, False)),
+    (("own",), (False, True, False), (True, False)),
     (("operate",), (True, True, True), (True, True)),
 ]
 
@@ -93,6 +94,18 @@ def test_the_file_that_is_read_is_the_one_that_is_judged(folder: Path) -> None:
 WRONG = {
     "no TOML": ("[[token", "not a TOML file"),
     "nothing": ("", r"no \[\[token\]\] entry"),
+    "neither": ('[[token]]\nname="a"\nscopes=["read"]\n', "needs one of file and certificate"),
+    "both": ('[[token]]\nname="a"\nscopes=["read"]\nfile="ann"\ncertificate="a"\n', "needs one of file and"),
+    "two with one certificate": (
+        '[[token]]\nname="a"\nscopes=["read"]\ncertificate="x"\n'
+        '[[token]]\nname="b"\nscopes=["read"]\ncertificate="x"\n',
+        "another token has this certificate",
+    ),
+    "two certificates with one name": (
+        '[[token]]\nname="a"\nscopes=["read"]\ncertificate="x"\n'
+        '[[token]]\nname="a"\nscopes=["read"]\ncertificate="y"\n',
+        "two certificates have the same name",
+    ),
     "an unknown key": (FILE + "admin = true\n", "unknown field `admin`"),
     "an unknown scope": (FILE.replace('"submit"', '"root"'), "Invalid enum value 'root'"),
     "no scopes": (FILE.replace('["read"]', "[]"), r"token 2 \(board\): no scopes"),
@@ -134,15 +147,15 @@ def test_every_token_is_compared_whichever_it_is(folder: Path, monkeypatch: pyte
     monkeypatch.setattr(hmac, "compare_digest", counted)
     for given in (US, ANN, BOB, "", "x" * 10_000):
         compared.clear()
-        tokens.caller(given)
+        tokens.caller(Credential(given))
         assert compared == [32, 32, 32]
 
 
 def test_no_secret_is_kept_or_told(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         tokens = read_tokens(folder / "tokens.toml", folder / "us")
-        tokens.caller(ANN)
-    shown = repr(vars(tokens)) + repr(tokens.caller(ANN)) + caplog.text
+        tokens.caller(Credential(ANN))
+    shown = repr(vars(tokens)) + repr(tokens.caller(Credential(ANN))) + caplog.text
     assert not any(secret in shown for secret in (ANN, BOB, US))
 
 

@@ -178,7 +178,7 @@ class Collector:
         sizes = self._sizes(job)
         maps_ended_at_ms = max((task.finished_at_ms for task in tasks if task.kind == "MAP"), default=0)
         # Tasks that were begun again come first: of others at most a speculative attempt was killed.
-        for task in sorted(tasks, key=lambda one: (_first_succeeded(one), one.task)):
+        for task in sorted(tasks, key=lambda one: (first_succeeded(one), one.task)):
             if left <= 0:
                 return
             rows = self._asked().attempts(job, task.task)
@@ -259,7 +259,7 @@ def _preempted(
         before += 1
 
 
-def _first_succeeded(task: mapreduce.Task) -> bool:
+def first_succeeded(task: mapreduce.Task) -> bool:
     """Return whether a task's first attempt was the one that succeeded.
 
     The attempts of a job's second master are numbered from 1000, of its third from 2000.

@@ -139,9 +139,11 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     tick yet). ``problem``: why the cluster does not answer now; ``store_problem``: why HDFS cannot be used.
     ``aside``: why no container is freed for some queues now. ``leads``: whether this daemon has the lock
     (None: it only observes, and needs none). ``changes``: settings that it lowered and has not restored.
+    ``resource_manager``: the address of its web pages ("": not known).
     """
 
     mode: Mode = "observe"
+    resource_manager: str = ""
     state: LoopState = "starting"
     why: tuple[ModeReason, ...] = ()
     reachable: bool = False

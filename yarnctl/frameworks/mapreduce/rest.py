@@ -46,6 +46,8 @@ class EndedJob(msgspec.Struct, frozen=True):
     uberized: bool = False
     killed_maps: Count = field(name="killedMapAttempts", default=0)
     killed_reduces: Count = field(name="killedReduceAttempts", default=0)
+    failed_maps: Count = field(name="failedMapAttempts", default=0)
+    failed_reduces: Count = field(name="failedReduceAttempts", default=0)
 
 
 class Task(msgspec.Struct, frozen=True):

@@ -37,6 +37,14 @@ class SparkHistory:
             for executor in self._to.read(f"{path}/allexecutors", EXECUTORS)
         )
 
+    def stages(self, application: str) -> tuple[rest.Stage, ...]:
+        """Return the stages of all attempts of an application."""
+        return tuple(
+            stage
+            for path in self._attempts(application)
+            for stage in self._to.read(f"{path}/stages", rest.STAGES)
+        )
+
     def settings(self, application: str) -> dict[str, str]:
         """Return the settings in effect; :func:`container_mib` reads an executor's container from them."""
         path = self._attempts(application)[-1]

@@ -99,6 +99,7 @@ class HistoryExecutor(msgspec.Struct, frozen=True):
     """
 
     executor: Name = field(name="id")
+    host: Name = field(name="hostPort", default="")
     added: Name = field(name="addTime", default="")
     removed: Name = field(name="removeTime", default="")
     remove_reason: str = field(name="removeReason", default="")
@@ -144,6 +145,8 @@ class Stage(msgspec.Struct, frozen=True):
     tasks: Count = field(name="numTasks", default=0)
     active: SignedCount = field(name="numActiveTasks", default=0)
     complete: Count = field(name="numCompleteTasks", default=0)
+    submitted: Name = field(name="submissionTime", default="")
+    completed: Name = field(name="completionTime", default="")
     indices: Count = field(name="numCompletedIndices", default=0)
     run_ms: Total = field(name="executorRunTime", default=0)
     shuffle_read: Total = field(name="shuffleReadBytes", default=0)

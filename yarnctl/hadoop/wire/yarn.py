@@ -250,6 +250,7 @@ class BilledApplication(msgspec.Struct, frozen=True, gc=False):
     """GET /apps: what an application used, and what YARN's own preemption took from it.
 
     MiB-seconds and numbers of containers; negative without the right VIEW_APP. ``ended_at_ms`` 0: it runs.
+    ``launched_at_ms`` 0: it never had a master, or YARN does not say (before 3.3).
     """
 
     application: str = field(name="id")
@@ -258,8 +259,13 @@ class BilledApplication(msgspec.Struct, frozen=True, gc=False):
     queue: str = ""
     kind: str = field(name="applicationType", default="")
     tags: str = field(name="applicationTags", default="")
+    state: str = ""
+    final_status: str = field(name="finalStatus", default="")
+    submitted_at_ms: int = field(name="startedTime", default=0)
+    launched_at_ms: int = field(name="launchTime", default=0)
     ended_at_ms: int = field(name="finishedTime", default=0)
     mib_seconds: int = field(name="memorySeconds", default=-1)
+    vcore_seconds: int = field(name="vcoreSeconds", default=-1)
     preempted_mib_seconds: int = field(name="preemptedMemorySeconds", default=-1)
     preempted_containers: int = field(name="numNonAMContainerPreempted", default=-1)
     preempted_masters: int = field(name="numAMContainerPreempted", default=-1)

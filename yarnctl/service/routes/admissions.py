@@ -81,14 +81,29 @@ class EstimateIn(BaseModel):
     source: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)] = "request"
 
 
-WHEN = ({"deadline_ms": "integer"}, {"budget_mtokens": "integer"})
-HOW_BIG = ({"queue": "string", "containers": "integer"}, {"options": "array"}, {"application": "string"})
-WHEN_AND_HOW_BIG: list[Any] = [
-    {"required": [*when, *size], "properties": {name: {"type": of} for name, of in (when | size).items()}}
-    for when in WHEN
-    for size in HOW_BIG
+def _has(**types: str) -> dict[str, Any]:
+    """Return the schema of an object with these properties, which are not null."""
+    return {"required": [*types], "properties": {name: {"type": kind} for name, kind in types.items()}}
+
+
+HAS_SIZE = {
+    "if": {"anyOf": [_has(options="array"), _has(application="string")]},
+    "else": _has(queue="string", containers="integer"),
+}
+HAS_TIME_AND_SIZE: dict[str, Any] = {
+    "if": _has(deadline_ms="integer"),
+    "then": HAS_SIZE,
+    "else": {"allOf": [_has(budget_mtokens="integer"), HAS_SIZE]},
+}
+"""A request has a deadline or a budget, and options or a size: describes the check below.
+
+``anyOf`` here would make generators of clients take it for a union and drop the operation.
+"""
+
+
+EXAMPLES = [
+    {"name": "daily", "user": "ann", "queue": "root.production", "containers": 6, "deadline_ms": 1_200_000}
 ]
-"""A request has a deadline or a budget, and a size or options: describes the check below."""
 
 
 class AdmissionRequest(PlacementRequest):
@@ -101,7 +116,7 @@ class AdmissionRequest(PlacementRequest):
     applications; then ``containers`` is optional, and ``queue`` is its pool's.
     """
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"anyOf": WHEN_AND_HOW_BIG})
+    model_config = ConfigDict(extra="forbid", json_schema_extra={**HAS_TIME_AND_SIZE, "examples": EXAMPLES})
 
     name: Word
     user: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)]
@@ -171,7 +186,7 @@ STATUS = {
 
 PRICED: dict[int | str, dict[str, Any]] = {409: {"model": described(RepricedBody) | described(ErrorBody)}}
 
-Id = Annotated[str, PathParameter(pattern=r"^adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}$")]
+Id = Annotated[str, PathParameter(pattern=r"^adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}$", examples=["adm-a1b2-1"])]
 Source = Callable[[], View]
 
 
@@ -211,7 +226,9 @@ def _add_reading(router: APIRouter, source: Source, request_queue: RequestQueue 
         )
 
     @router.get("/{admission_id}", responses=responses(404))
-    def one(request: Request, admission_id: Id, query: Annotated[WaitQuery, Query()]) -> AdmissionOut:
+    def get_admission(
+        request: Request, admission_id: Id, query: Annotated[WaitQuery, Query()]
+    ) -> AdmissionOut:
         """One admission; with `wait_ms`, as soon as it is no longer `waiting`. Reading renews no lease."""
         only = request.scope.get(ONLY_USER)
         if only is not None:
@@ -224,7 +241,7 @@ def _add_writing(
     router: APIRouter, source: Source, tokens: Tokens, request_queue: RequestQueue | None
 ) -> None:
     @router.post("", status_code=202, responses=responses(400, 403, 413, 503) | PRICED)
-    def ask(
+    def request_admission(
         credentials: Credentials, _: Annotated[NoParameters, Query()], request: AdmissionRequest
     ) -> AdmissionOut:
         """Request an admission. The answer follows once it is in the journal; the verdict can come later."""
@@ -251,7 +268,7 @@ def _add_writing(
         return _shown(source, _done(source, queue.submit(wanted, DONE_MS, sender_of(caller))))
 
     @router.post("/{admission_id}/renew", responses=responses(403, 404, 409))
-    def renew(
+    def renew_admission(
         admission_id: Id, credentials: Credentials, query: Annotated[WaitQuery, Query()]
     ) -> AdmissionOut:
         """Renew the lease of a waiting admission, and wait as reading does."""
@@ -261,7 +278,7 @@ def _add_writing(
         return _waited(source, queue, admission_id, query.wait_ms, sender_of(caller))
 
     @router.delete("/{admission_id}", responses=responses(403, 404, 409, 503))
-    def withdraw(
+    def withdraw_admission(
         admission_id: Id, credentials: Credentials, _: Annotated[NoParameters, Query()]
     ) -> AdmissionOut:
         """Withdraw a `waiting` or `admitted` admission, unless its application is in YARN already."""

@@ -33,7 +33,9 @@ PAUSE_MAX_MS = 30 * 86_400_000
 class PauseRequest(BaseModel):
     """A pause: the reason, shown with the loop's state, and how long it lasts (null: until it is ended)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, json_schema_extra={"examples": [{"why": "maintenance of the cluster"}]}
+    )
 
     why: Annotated[str, Field(max_length=200)] = "paused by request"
     for_ms: Annotated[int, Field(ge=1_000, le=PAUSE_MAX_MS)] | None = None
@@ -50,7 +52,7 @@ def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms:
         response_class=PlainTextResponse,
         responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **responses(401)},
     )
-    def prometheus(_: Annotated[NoParameters, Query()]) -> PlainTextResponse:
+    def get_metrics(_: Annotated[NoParameters, Query()]) -> PlainTextResponse:
         """Metrics in Prometheus' text format."""
         return PlainTextResponse(metrics.text(source()), media_type=metrics.CONTENT_TYPE)
 
@@ -121,7 +123,7 @@ def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control 
         return control
 
     @router.post("/loop/pause", status_code=202)
-    def pause(
+    def pause_loop(
         credentials: Credentials,
         _: Annotated[NoParameters, Query()],
         request: Annotated[PauseRequest | None, Body()] = None,
@@ -132,14 +134,14 @@ def writing_routes(source: Callable[[], View], tokens: Tokens, control: Control 
         return Commanded(accepted="pause", loop=loop(source().loop))
 
     @router.post("/loop/continue", status_code=202)
-    def go_on(credentials: Credentials, _: Annotated[NoParameters, Query()]) -> Commanded:
+    def continue_loop(credentials: Credentials, _: Annotated[NoParameters, Query()]) -> Commanded:
         """End an operator's pause, and the pauses of all queues that misdirected containers caused."""
         allowed(credentials).go_on()
         return Commanded(accepted="continue", loop=loop(source().loop))
 
     @router.post("/queues/{queue}/resume", status_code=202)
-    def resume(
-        queue: Annotated[str, Path(max_length=1000)],
+    def resume_queue(
+        queue: Annotated[str, Path(max_length=1000, examples=["root.production"])],
         credentials: Credentials,
         _: Annotated[NoParameters, Query()],
     ) -> Commanded:

@@ -57,11 +57,11 @@ from yarnctl.service.answers.paging import (
 from yarnctl.short_ids import ending, ids_in, resolved
 
 Source = Callable[[], View]
-Id = Annotated[str, PathParameter(min_length=1, max_length=200)]
+Id = Annotated[str, PathParameter(min_length=1, max_length=200, examples=["application_1700000000000_0001"])]
 Filters = TypeVar("Filters", bound=Parameters)
 NAMED_MAX = 3
 DAY_MS = 86_400_000
-Number = Annotated[int, PathParameter(ge=1, le=2**53 - 1)]
+Number = Annotated[int, PathParameter(ge=1, le=2**53 - 1, examples=[2])]
 
 
 def reading_routes(source: Source, journal: Path | None) -> APIRouter:

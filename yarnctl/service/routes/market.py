@@ -46,7 +46,7 @@ MTOKENS_MAX = 10**15
 POINTS_MAX = 64
 ACCOUNT = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 AccountName = Annotated[str, Field(pattern=ACCOUNT)]
-AccountId = Annotated[str, PathParameter(pattern=ACCOUNT)]
+AccountId = Annotated[str, PathParameter(pattern=ACCOUNT, examples=["analytics"])]
 Tokens_ = Annotated[int, Field(ge=0, le=MTOKENS_MAX), NUMBER]
 Source = Callable[[], View]
 
@@ -54,7 +54,12 @@ Source = Callable[[], View]
 class QuoteIn(BaseModel):
     """A job to price deadlines for; without ``account`` the token's account pays."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"name": "daily", "user": "ann", "queue": "root.production", "containers": 6}]
+        },
+    )
 
     name: Word
     user: Annotated[str, Field(min_length=1, max_length=100, pattern=PRINTED)]
@@ -69,7 +74,12 @@ class QuoteIn(BaseModel):
 class AccountIn(BaseModel):
     """An account to open; it receives ``daily_mtokens`` a day until it holds ``cap_mtokens``."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"name": "analytics", "daily_mtokens": 100_000, "cap_mtokens": 900_000}]
+        },
+    )
 
     name: AccountName
     daily_mtokens: Tokens_ = 0
@@ -79,7 +89,7 @@ class AccountIn(BaseModel):
 class CreditIn(BaseModel):
     """The amount of a credit."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"mtokens": 900_000}]})
 
     mtokens: Annotated[int, Field(ge=1, le=MTOKENS_MAX), NUMBER]
 
@@ -134,13 +144,15 @@ def _add_accounts(
         return AccountList(items=[_account(source, name) for name in sorted(found) if only in (None, name)])
 
     @router.get("/v1/accounts/{account}", responses=responses(403, 404))
-    def one(http_request: Request, account: AccountId, _: Annotated[NoParameters, Query()]) -> AccountOut:
+    def get_account(
+        http_request: Request, account: AccountId, _: Annotated[NoParameters, Query()]
+    ) -> AccountOut:
         """One account; a token without the scope `read` reads its own account only."""
         _require_account(http_request, account)
         return _account(source, account)
 
     @router.post("/v1/accounts", responses=responses(400, 403, 409, 413, 503))
-    def add(
+    def open_account(
         credentials: Credentials, _: Annotated[NoParameters, Query()], account_body: AccountIn
     ) -> AccountOut:
         """Open an account."""
@@ -153,7 +165,7 @@ def _add_accounts(
         return _account(source, _handed(request_queue, wanted, sender_of(caller)))
 
     @router.post("/v1/accounts/{account}/credit", responses=responses(400, 403, 409, 413, 503))
-    def credit(
+    def credit_account(
         account: AccountId,
         credentials: Credentials,
         _: Annotated[NoParameters, Query()],

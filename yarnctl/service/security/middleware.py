@@ -3,6 +3,7 @@
 * Only the daemon's own host names are answered, so that a page on another name that resolves to this address
   reads nothing. On loopback only the names of loopback are answered. Pages of other origins get no answer.
 * Where reading needs a token, only the page's own files and the health checks are free.
+* A token that another host sends without TLS is rejected, whatever it is.
 * Bodies are bounded. No answer may be cached or framed.
 * Every write needs a token with a scope. An error names the missing scope and never repeats a token.
 """
@@ -10,35 +11,66 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Annotated, Any
+from contextvars import ContextVar
+from typing import Annotated
 
-from fastapi import Depends
+from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from yarnctl.listening.connections import PEER
 from yarnctl.listening.names import BAD_HOST, Answered
 from yarnctl.service.answers.error_body import ApiProblem, body
-from yarnctl.service.security.tokens import Caller, Scope, Tokens, bearer_of
+from yarnctl.service.security import asgi
+from yarnctl.service.security.proxies import is_private
+from yarnctl.service.security.tls import common_name
+from yarnctl.service.security.tokens import Caller, Credential, Scope, Tokens, bearer_of
 
-Credentials = Annotated[
+_Bearer = Annotated[
     HTTPAuthorizationCredentials | None,
     Depends(HTTPBearer(auto_error=False, scheme_name="token", description="A token of the daemon.")),
 ]
+
+
+def _sent(request: Request, bearer: _Bearer) -> Credential:  # ``bearer`` puts it into the OpenAPI document
+    return sent_by(request.scope)
+
+
+Credentials = Annotated[Credential, Depends(_sent)]
 
 ONLY_USER = "yarnctl.only_user"  # In the ASGI scope: the one user with readable admissions
 ONLY_ACCOUNT = "yarnctl.only_account"  # In the ASGI scope: the one readable account ("": none)
 ADMISSIONS = "/v1/admissions"
 ACCOUNTS = "/v1/accounts"
 RUNS = "/v1/runs"
+OWN = (
+    "/v1/applications",
+    "/v1/budgets",
+    "/v1/checkpoints",
+    "/v1/explanations",
+    "/v1/reclaims",
+    "/v1/refusals",
+    "/v1/snapshot",
+)
+"""What the scope ``own`` reads of its user's applications."""
+
+READER: ContextVar[str | None] = ContextVar("reader", default=None)
+"""The user for whose applications alone a request is answered (None: for all)."""
+
 HOW_TO_SEND = "send the header Authorization: Bearer TOKEN with a token of the daemon"
+TLS_REMEDY = "replace the token, because others can have read it; use https (yarnctl run --tls-certificate)"
 
 
-def require(tokens: Tokens, credentials: HTTPAuthorizationCredentials | None, scope: Scope) -> Caller:
-    """Return the token's caller if it has the scope; raises ApiProblem (401, 403)."""
+def sent_by(scope: asgi.Scope) -> Credential:
+    """Return the token and the name in the verified certificate that a request comes with."""
+    return Credential(bearer_of(scope["headers"]), common_name(scope.get("extensions", {}).get(PEER)))
+
+
+def require(tokens: Tokens, credentials: Credential, scope: Scope) -> Caller:
+    """Return the caller if it has the scope; raises ApiProblem (401, 403)."""
     if not len(tokens):
         message = "the daemon accepts no commands, because it was started without tokens"
         raise ApiProblem(403, "writes-off", message, "restart it with --token-file or --tokens")
-    caller = tokens.caller(credentials.credentials) if credentials is not None else None
+    caller = tokens.caller(credentials)
     if caller is None:
         message = "the token is missing or wrong"
         raise ApiProblem(401, "unauthorized", message, HOW_TO_SEND, {"WWW-Authenticate": "Bearer"})
@@ -69,24 +101,40 @@ def require_own(caller: Caller, user: str) -> None:
         )
 
 
-def reader(tokens: Tokens, token: str, path: str) -> Caller:
+def reader(tokens: Tokens, credentials: Credential, path: str) -> Caller:
     """Return the caller where reading needs a token; raises ApiProblem (401, 403)."""
-    caller = tokens.caller(token)
+    caller = tokens.caller(credentials)
     if caller is None:
         raise ApiProblem(401, "unauthorized", "reading needs a token; it is missing or wrong", HOW_TO_SEND)
-    own = any(path == each or path.startswith(each + "/") for each in (ADMISSIONS, ACCOUNTS, RUNS))
-    if not caller.may("read") and not (own and caller.may("submit")):
-        raise missing(caller, "read")
-    return caller
+    if caller.may("read") or (caller.may("submit") and _is_below(path, (ADMISSIONS, ACCOUNTS, RUNS))):
+        return caller
+    if caller.may("own") and _is_below(path, OWN):
+        return caller
+    raise missing(caller, "read")
 
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+def _is_below(path: str, places: tuple[str, ...]) -> bool:
+    return any(path == each or path.startswith(each + "/") for each in places)
 
-FREE = frozenset({"/healthz", "/readyz", "/", "/page.js", "/page.css", "/docs", "/docs.js", "/openapi.json"})
+
+PAGE_FILES = {
+    "/": "index.html",
+    "/page.js": "page.js",
+    "/sections.js": "sections.js",
+    "/chart.js": "chart.js",
+    "/elements.js": "elements.js",
+    "/page.css": "page.css",
+    "/uPlot.iife.min.js": "uPlot.iife.min.js",
+    "/uPlot.min.css": "uPlot.min.css",
+    "/docs": "docs.html",
+    "/docs.js": "docs.js",
+}
+"""The page and the API's description: files of this package, nothing from other hosts."""
+FREE = frozenset({"/healthz", "/readyz", "/openapi.json", *PAGE_FILES})
 """Addresses without information about the cluster; they never need a token."""
+
+QUESTIONS = frozenset({"/v1/what-if"})
+"""Addresses that are read by POST: they change nothing."""
 
 BODY_MAX_BYTES = 16_384
 HOST_REMEDY = "use http://127.0.0.1 or http://localhost, or restart yarnctl run with --allow-host NAME"
@@ -112,18 +160,18 @@ class Guards:
     ``readers``: reading needs one of these tokens (None: reading is free).
     """
 
-    def __init__(self, app: App, names: frozenset[str], tokens: Tokens | None = None) -> None:
+    def __init__(self, app: asgi.App, names: frozenset[str], tokens: Tokens | None = None) -> None:
         self.app = app
         self.answered = Answered(names)
         self.readers = tokens
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: asgi.Scope, receive: asgi.Receive, send: asgi.Send) -> None:
         """Check a request, read its body up to the bound, and pass it on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
 
-        async def send_with_headers(message: Message) -> None:
+        async def send_with_headers(message: asgi.Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), *HEADERS]
             await send(message)
@@ -132,6 +180,10 @@ class Guards:
         if refused is not None:
             remedy = HOST_REMEDY if refused is BAD_HOST else ORIGIN_REMEDY
             await _refuse(send_with_headers, refused.status, refused.code, refused.problem, remedy)
+            return
+        if not is_private(scope) and any(name == b"authorization" for name, _ in scope["headers"]):
+            message = "a token was sent without TLS from another host"
+            await _refuse(send_with_headers, 403, "tls-required", message, TLS_REMEDY)
             return
         try:
             self._require_reader(scope)
@@ -145,18 +197,21 @@ class Guards:
             return
         await self.app(scope, _replay(whole, receive), send_with_headers)
 
-    def _require_reader(self, scope: MutableMapping[str, Any]) -> None:
+    def _require_reader(self, scope: asgi.Scope) -> None:
         """Raise ApiProblem if the caller may not read the address; the routes check writes."""
-        if self.readers is None or scope["path"] in FREE or scope["method"] not in ("GET", "HEAD"):
+        READER.set(None)
+        reads = scope["method"] in ("GET", "HEAD") or scope["path"] in QUESTIONS
+        if self.readers is None or scope["path"] in FREE or not reads:
             return
-        caller = reader(self.readers, bearer_of(scope["headers"]), scope["path"])
+        caller = reader(self.readers, sent_by(scope), scope["path"])
         if not caller.may("read"):
+            READER.set(caller.user)
             scope[ONLY_USER] = caller.user
             scope[ONLY_ACCOUNT] = caller.account
 
 
-async def _whole_body(receive: Receive) -> list[Message] | None:
-    messages: list[Message] = []
+async def _whole_body(receive: asgi.Receive) -> list[asgi.Message] | None:
+    messages: list[asgi.Message] = []
     size = 0
     while True:
         message = await receive()
@@ -168,10 +223,10 @@ async def _whole_body(receive: Receive) -> list[Message] | None:
             return messages
 
 
-def _replay(messages: list[Message], receive: Receive) -> Receive:
+def _replay(messages: list[asgi.Message], receive: asgi.Receive) -> asgi.Receive:
     waiting = iter(messages)
 
-    async def again() -> Message:
+    async def again() -> asgi.Message:
         for message in waiting:
             return message
         return await receive()
@@ -179,7 +234,7 @@ def _replay(messages: list[Message], receive: Receive) -> Receive:
     return again
 
 
-async def _refuse(send: Send, status: int, code: str, message: str, remedy: str) -> None:
+async def _refuse(send: asgi.Send, status: int, code: str, message: str, remedy: str) -> None:
     content = json.dumps(body(code, message, remedy)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
     headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []

@@ -1,9 +1,10 @@
 """Tokens: the permissions of a caller, by the secret that it sends.
 
 A token has one name, one user, and scopes: ``read``; ``submit`` (request, read, renew and withdraw admissions
-of its own user); ``operate`` (everything). A secret is read from a file that no other user can read, is kept
-as a digest only, and appears in no message and no log. A secret is compared with every token, each in
-constant time.
+of its own user); ``own`` (the same, and reading about its user's applications); ``operate`` (everything). A
+secret is read from a file that no other user can read, is kept as a digest only, and appears in no message
+and no log. It is compared with every token, each in constant time. In place of a secret an entry can have a
+client certificate, by the common name of its subject.
 
 ``yarnctl run --tokens FILE`` reads TOML; a relative ``file`` is in the folder of FILE::
 
@@ -13,6 +14,11 @@ constant time.
     scopes = ["read", "submit"]
     file = "tokens/ann-laptop"      # its only line is the secret
     account = "analytics"           # where deadlines have a price: the account that pays
+
+    [[token]]
+    name = "prometheus"
+    scopes = ["read"]
+    certificate = "prometheus.example"   # in place of file; needs --tls-client-ca
 """
 
 from __future__ import annotations
@@ -22,15 +28,15 @@ import hmac
 import os
 import stat
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from yarnctl.errors import BadInput
 
-Scope = Literal["read", "submit", "operate"]
+Scope = Literal["read", "submit", "own", "operate"]
 
 SECRET_CHARACTERS_MIN = 16
 FILE_BYTES_MAX = 1 << 20
@@ -52,6 +58,13 @@ def digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
+class Credential(NamedTuple):
+    """What a request comes with. ``certificate``: the common name in its verified certificate ("": none)."""
+
+    secret: str = ""
+    certificate: str = ""
+
+
 class Caller(msgspec.Struct, frozen=True):
     """A token's name and permissions. ``user`` "": no admissions of its own; ``account`` "": none."""
 
@@ -62,18 +75,22 @@ class Caller(msgspec.Struct, frozen=True):
 
     def may(self, scope: Scope) -> bool:
         """Return whether the token has a scope."""
-        return scope in self.scopes or "operate" in self.scopes
+        granting = {scope, "operate", "own"} if scope == "submit" else {scope, "operate"}
+        return not granting.isdisjoint(self.scopes)
 
     def may_touch(self, user: str) -> bool:
         """Return whether the token may request, renew and withdraw admissions of a user."""
-        return "operate" in self.scopes or ("submit" in self.scopes and user == self.user)
+        return self.may("operate") or (self.may("submit") and user == self.user)
 
 
 class Tokens:
-    """All tokens of a daemon: (caller, secret)."""
+    """All tokens of a daemon: (caller, secret). ``certificates``: callers by the common name in theirs."""
 
-    def __init__(self, tokens: Iterable[tuple[Caller, str]] = ()) -> None:
+    def __init__(
+        self, tokens: Iterable[tuple[Caller, str]] = (), certificates: Mapping[str, Caller] = {}
+    ) -> None:
         self._tokens = tuple((caller, digest(secret)) for caller, secret in tokens)
+        self.certificates = dict(certificates)
 
     @classmethod
     def of(cls, token: str | Tokens | None) -> Tokens:
@@ -83,12 +100,14 @@ class Tokens:
         return cls([(Caller(OPERATOR, "", frozenset({"operate"})), token)] if token else ())
 
     def __len__(self) -> int:
-        """Return the number of tokens."""
-        return len(self._tokens)
+        """Return the number of tokens and certificates."""
+        return len(self._tokens) + len(self.certificates)
 
-    def caller(self, secret: str) -> Caller | None:
-        """Return the caller with this secret, None if there is none."""
-        found, sent = None, digest(secret)
+    def caller(self, credential: Credential) -> Caller | None:
+        """Return the caller with this secret, or if none was sent with this certificate; None: unknown."""
+        if credential.certificate and not credential.secret:
+            return self.certificates.get(credential.certificate)
+        found, sent = None, digest(credential.secret)
         for caller, expected in self._tokens:  # compare with all, so that the duration reveals nothing
             if hmac.compare_digest(sent, expected):
                 found = caller
@@ -98,7 +117,8 @@ class Tokens:
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     scopes: list[Scope]
-    file: str
+    file: str = ""
+    certificate: str = ""
     user: str = ""
     account: str = ""
 
@@ -108,11 +128,17 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_private(file: Path, where: str) -> bytes:
-    """Return the bytes of a file that only its owner can read; raises BadInput naming ``where``."""
+    """Return the bytes of a file that only its owner can read; raises BadInput naming ``where``.
+
+    A credential of the service manager is in a folder that no other user can enter. Its mode may show the
+    access list by which this user reads it.
+    """
+    credentials = os.environ.get("CREDENTIALS_DIRECTORY", "")
+    is_credential = bool(credentials) and file.parent == Path(credentials)
     try:
         with file.open("rb") as opened:
             mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
-            if mode & OTHERS:
+            if mode & OTHERS and not is_credential:
                 raise BadInput(
                     where, f"other users can read or change it (mode {mode:o})", f"chmod 600 {file}"
                 )
@@ -140,13 +166,20 @@ def read_secret(file: Path, where: str) -> str:
 def read_tokens(file: Path | None, operator: Path | None) -> Tokens:
     """Return the tokens of ``--tokens`` and ``--token-file``; raises BadInput naming file and entry."""
     found: list[tuple[Caller, str]] = []
+    certificates: dict[str, Caller] = {}
     if operator is not None:
         secret = read_secret(operator, f"--token-file {operator}")
         found.append((Caller(OPERATOR, "", frozenset({"operate"})), secret))
     if file is not None:
-        found += [_token(file, number, each) for number, each in enumerate(_entries(file), 1)]
-    _require_distinct(found)
-    return Tokens(found)
+        for number, entry in enumerate(_entries(file), 1):
+            where = f"--tokens {file}: token {number} ({entry.name[:60]})"
+            caller = _caller(where, entry)
+            if not entry.certificate:
+                found.append((caller, read_secret(file.parent / entry.file, f"{where}: {entry.file}")))
+            elif certificates.setdefault(entry.certificate, caller) is not caller:
+                raise BadInput(where, "another token has this certificate", "use a certificate for each")
+    _require_distinct(found, certificates)
+    return Tokens(found, certificates)
 
 
 def _entries(file: Path) -> list[_Entry]:
@@ -163,20 +196,25 @@ def _entries(file: Path) -> list[_Entry]:
     return entries
 
 
-def _token(file: Path, number: int, entry: _Entry) -> tuple[Caller, str]:
-    where = f"--tokens {file}: token {number} ({entry.name[:60]})"
+def _caller(where: str, entry: _Entry) -> Caller:
+    if bool(entry.file) == bool(entry.certificate):
+        raise BadInput(
+            where, "needs one of file and certificate", 'set file = "FILE" or certificate = "NAME"'
+        )
     if not entry.name.strip() or not entry.name.isprintable():
         raise BadInput(where, "no printable name", 'set name = "NAME"')
     if not entry.scopes:
-        raise BadInput(where, "no scopes", "set scopes to some of read, submit and operate")
-    if "submit" in entry.scopes and not entry.user:
-        raise BadInput(where, "the scope submit needs a user", 'set user = "NAME"')
-    secret = read_secret(file.parent / entry.file, f"{where}: {entry.file}")
-    return Caller(entry.name, entry.user, frozenset(entry.scopes), entry.account), secret
+        raise BadInput(where, "no scopes", "set scopes to some of read, submit, own and operate")
+    for scope in ("submit", "own"):
+        if scope in entry.scopes and not entry.user:
+            raise BadInput(where, f"the scope {scope} needs a user", 'set user = "NAME"')
+    return Caller(entry.name, entry.user, frozenset(entry.scopes), entry.account)
 
 
-def _require_distinct(tokens: list[tuple[Caller, str]]) -> None:
-    names: set[str] = set()
+def _require_distinct(tokens: list[tuple[Caller, str]], certificates: Mapping[str, Caller]) -> None:
+    names = {caller.name for caller in certificates.values()}
+    if len(names) < len(certificates):
+        raise BadInput("--tokens", "two certificates have the same name", "use unique names")
     secrets: dict[str, str] = {}
     for caller, secret in tokens:
         if caller.name in names:

@@ -18,15 +18,18 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
 import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.util.Tool;
+import org.apache.hadoop.thirdparty.com.google.common.collect.Multiset;
 import org.apache.hadoop.util.VersionInfo;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateRequest;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateResponse;
 import org.apache.hadoop.yarn.api.protocolrecords.GetNewApplicationRequest;
 import org.apache.hadoop.yarn.api.protocolrecords.RegisterApplicationMasterRequest;
 import org.apache.hadoop.yarn.api.protocolrecords.SubmitApplicationRequest;
+import org.apache.hadoop.yarn.api.protocolrecords.UpdateApplicationPriorityRequest;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.ApplicationId;
 import org.apache.hadoop.yarn.api.records.ApplicationSubmissionContext;
@@ -35,10 +38,12 @@ import org.apache.hadoop.yarn.api.records.ContainerId;
 import org.apache.hadoop.yarn.api.records.ContainerLaunchContext;
 import org.apache.hadoop.yarn.api.records.ContainerStatus;
 import org.apache.hadoop.yarn.api.records.NodeId;
+import org.apache.hadoop.yarn.api.records.NodeLabel;
 import org.apache.hadoop.yarn.api.records.PreemptionContainer;
 import org.apache.hadoop.yarn.api.records.PreemptionMessage;
 import org.apache.hadoop.yarn.api.records.Priority;
 import org.apache.hadoop.yarn.api.records.Resource;
+import org.apache.hadoop.yarn.api.records.ResourceInformation;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
 import org.apache.hadoop.yarn.api.records.ResourceUtilization;
 import org.apache.hadoop.yarn.client.cli.RMAdminCLI;
@@ -54,6 +59,7 @@ import org.apache.hadoop.yarn.server.api.records.MasterKey;
 import org.apache.hadoop.yarn.server.api.records.NodeHealthStatus;
 import org.apache.hadoop.yarn.server.api.records.NodeStatus;
 import org.apache.hadoop.yarn.server.resourcemanager.ResourceManager;
+import org.apache.hadoop.yarn.server.resourcemanager.nodelabels.RMNodeLabelsManager;
 import org.apache.hadoop.yarn.server.resourcemanager.monitor.SchedulingMonitor;
 import org.apache.hadoop.yarn.server.resourcemanager.monitor.capacity.ProportionalCapacityPreemptionPolicy;
 import org.apache.hadoop.yarn.server.resourcemanager.monitor.capacity.TempQueuePerPartition;
@@ -64,6 +70,7 @@ import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttemptS
 import org.apache.hadoop.yarn.server.resourcemanager.rmcontainer.RMContainer;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.QueueMetrics;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.ResourceUsage;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerApplicationAttempt;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNode;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CSQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler;
@@ -72,6 +79,7 @@ import org.apache.hadoop.yarn.server.resourcemanager.scheduler.common.fica.FiCaS
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.event.SchedulerEvent;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.policy.AbstractComparatorOrderingPolicy;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.policy.OrderingPolicy;
+import org.apache.hadoop.yarn.server.scheduler.SchedulerRequestKey;
 import org.apache.hadoop.yarn.server.utils.BuilderUtils;
 import org.apache.hadoop.yarn.util.resource.ResourceUtils;
 
@@ -149,8 +157,10 @@ public final class SchedulerRig {
     switch (command.get("command").asText()) {
       case "start" -> start(command);
       case "stop" -> stop();
+      case "labels" -> labels(command);
       case "node" -> node(command);
       case "submit" -> answer.put("application", submit(command));
+      case "priority" -> priority(command);
       case "request" -> request(command, answer);
       case "active" -> answer.put("active", isActive(command.get("application").asText()));
       case "beat" -> beat(command, answer);
@@ -190,6 +200,20 @@ public final class SchedulerRig {
     masters.clear();
   }
 
+  /** Add node labels to the cluster, and put some on hosts whose nodes have not registered yet. */
+  private void labels(JsonNode command) throws Exception {
+    RMNodeLabelsManager labels = manager.getRMContext().getNodeLabelManager();
+    List<NodeLabel> added = new ArrayList<>();
+    command.get("exclusive").fields().forEachRemaining(
+        each -> added.add(NodeLabel.newInstance(each.getKey(), each.getValue().asBoolean())));
+    labels.addToCluserNodeLabels(added);
+    Map<NodeId, Set<String>> hosts = new LinkedHashMap<>();
+    command.get("hosts").fields().forEachRemaining(
+        each -> hosts.put(NodeId.newInstance(each.getKey(), 0), Set.of(each.getValue().asText())));
+    labels.replaceLabelsOnNode(hosts);
+    manager.settle();
+  }
+
   private void node(JsonNode command) throws Exception {
     SteppedNode node = new SteppedNode();
     node.id = NodeId.newInstance(command.get("host").asText(), 8041);
@@ -220,6 +244,16 @@ public final class SchedulerRig {
       }
     }
     return size;
+  }
+
+  /** Write a size as a command has one; {@code others} only in a cluster with other resource types. */
+  private static void size(ObjectNode row, Resource size) {
+    row.put("memory_mib", size.getMemorySize()).put("vcores", size.getVirtualCores());
+    ObjectNode others = size.getResources().length > 2 ? row.putObject("others") : null;
+    for (int index = 2; index < size.getResources().length; index++) {
+      ResourceInformation other = size.getResourceInformation(index);
+      others.put(other.getName(), other.getValue());
+    }
   }
 
   private String submit(JsonNode command) throws Exception {
@@ -272,6 +306,14 @@ public final class SchedulerRig {
     manager.settle();
   }
 
+  private void priority(JsonNode command) throws Exception {
+    manager.getClientRMService().updateApplicationPriority(
+        UpdateApplicationPriorityRequest.newInstance(
+            ApplicationId.fromString(command.get("application").asText()),
+            Priority.newInstance(command.get("priority").asInt())));
+    manager.settle();
+  }
+
   private void request(JsonNode command, ObjectNode answer) throws Exception {
     List<ResourceRequest> requests = new ArrayList<>();
     for (JsonNode row : command.get("requests")) {
@@ -299,13 +341,12 @@ public final class SchedulerRig {
     manager.settle();
     ArrayNode granted = answer.withArray("granted");
     for (Container container : response.getAllocatedContainers()) {
-      granted.addObject()
+      ObjectNode row = granted.addObject()
           .put("container", container.getId().toString())
           .put("application", application)
           .put("node", container.getNodeId().toString())
-          .put("memory_mib", container.getResource().getMemorySize())
-          .put("vcores", container.getResource().getVirtualCores())
           .put("priority", container.getPriority().getPriority());
+      size(row, container.getResource());
     }
     PreemptionMessage message = response.getPreemptionMessage();
     if (message != null) {
@@ -362,20 +403,20 @@ public final class SchedulerRig {
       SchedulerNode node = ((CapacityScheduler) manager.getResourceScheduler()).getSchedulerNode(each.id);
       RMContainer container = node.getReservedContainer();
       if (container != null) {
-        rows.addObject()
+        ObjectNode row = rows.addObject()
             .put("node", each.id.toString())
             .put("application", container.getApplicationAttemptId().getApplicationId().toString())
-            .put("memory_mib", container.getReservedResource().getMemorySize())
-            .put("vcores", container.getReservedResource().getVirtualCores())
             .put("priority", container.getReservedSchedulerKey().getPriority().getPriority());
+        size(row, container.getReservedResource());
       }
     }
   }
 
   /**
    * What the scheduler remembers and no answer of the web service has: how often each reservation was tried
-   * in vain, each leaf's sum of its users' shares of the cluster, which gathers errors of rounding, and the
-   * memory by which a fair leaf orders each application.
+   * in vain, each leaf's sum of its users' shares of the cluster, which gathers errors of rounding, the
+   * memory by which a fair leaf orders each application, and how often shared partitions have refused its
+   * requests without a label, by priority.
    */
   private void history(ObjectNode answer) throws Exception {
     CapacityScheduler scheduler = (CapacityScheduler) manager.getResourceScheduler();
@@ -391,6 +432,10 @@ public final class SchedulerRig {
     }
     ObjectNode ratios = answer.putObject("users_ratios");
     ObjectNode ranked = answer.putObject("ranked_mib");
+    ObjectNode refused = answer.putObject("refused");
+    Field missed =
+        SchedulerApplicationAttempt.class.getDeclaredField("missedNonPartitionedReqSchedulingOpportunity");
+    missed.setAccessible(true);
     for (CSQueue queue : scheduler.getCapacitySchedulerQueueManager().getQueues().values()) {
       if (queue.getChildQueues() == null) {
         UsersManager users = (UsersManager) queue.getClass().getMethod("getUsersManager").invoke(queue);
@@ -403,6 +448,12 @@ public final class SchedulerRig {
           boolean isChanged = ((Map<?, ?>) changed.get(policy)).containsKey(app.getId());
           Resource used = isChanged ? usage.getAllUsed() : usage.getCachedUsed("*");
           ranked.put(app.getApplicationId().toString(), used.getMemorySize());
+          ObjectNode row = refused.putObject(app.getApplicationId().toString());
+          for (Multiset.Entry<?> each : ((Multiset<?>) missed.get(app)).entrySet()) {
+            row.put(
+                String.valueOf(((SchedulerRequestKey) each.getElement()).getPriority().getPriority()),
+                each.getCount());
+          }
         }
       }
     }

@@ -1,0 +1,210 @@
+"""What-if questions on the live emulator, and then what was supposed is done: are the answers right?
+
+    python -m tests.soak what-if 200 [--speed 4] [--seed 1]
+
+Research fills a cluster; each question supposes an application of production with one to five tasks of a slot
+each, and the application is submitted as soon as the answer has come. Law: what was done is read from the
+daemon's journal (the picks of decisions for this application) and from the ResourceManager (its containers).
+Every other question is put to a daemon that suspends reduces, the others to one that runs the mix. Exit
+status 1 if the chosen tasks differ, or the start lies outside its interval, for one question in twenty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from emulator.live.jobs.submission_client import Client, checkpoint_environment
+from emulator.live.wire.submitted_job import ModelledJob
+from tests import http_client
+from tests.live.test_waiting_live import free_port
+from tests.soak.rig import wait_until
+from tests.soak.virtual_live import job
+from tests.soak.virtual_live_sides import Case, program, read_records, told
+from yarnctl.api.what_if_answers import SpanOut, WhatIfOut
+from yarnctl.deciding.records import Decision
+from yarnctl.traces.job import Job
+
+NODES, SLOTS = 4, 4
+TASK_S = 40.0
+WRONG_MAX_RATIO = 0.05
+POLL_S = 0.02
+MIX = ("--eviction", "mix", "--may-lose", "90%", "--room-within", "30s")
+
+
+class Answered(NamedTuple):
+    """A question, and what was done; spans in ms from the submission on."""
+
+    containers: int
+    expected: frozenset[str]
+    picked: frozenset[str]
+    starts: SpanOut | None
+    started_ms: int
+    complete: SpanOut | None
+    completed_ms: int
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the chosen tasks are those that were ordered."""
+        return self.expected == self.picked
+
+    @property
+    def starts_inside(self) -> bool:
+        """Whether the first container came within its interval."""
+        return _inside(self.starts, self.started_ms)
+
+
+def _inside(span: SpanOut | None, was_ms: int) -> bool:
+    return span is not None and span.least_ms <= was_ms <= span.most_ms
+
+
+def research(mix: bool, seed: int) -> tuple[Job, ...]:
+    """Return two jobs that fill the cluster for long: of reduces, or (for the mix) of maps."""
+    chance = random.Random(seed)
+    lengths = [chance.randint(20_000, 30_000) for _ in range(2 * NODES * SLOTS)]
+    half = NODES * SLOTS // 2 - 1
+    if mix:
+        return tuple(job(f"research-{n}", 0, lengths[n::2], []) for n in range(2))
+    return tuple(job(f"research-{n}", 0, [1], lengths[n::2][:half]) for n in range(2))
+
+
+class Live:
+    """A cluster full of research under a daemon; ``url`` is the daemon's."""
+
+    def __init__(self, client: Client, url: str, journal: Path, speed: float) -> None:
+        self._client = client
+        self._url = url
+        self._journal = journal
+        self._speed = speed
+        self._asked = 0
+
+    def submit(self, wanted: Job) -> str:
+        webhdfs = self._client.webhdfs()
+        self._client.make_checkpoint_folders(webhdfs)
+        submitted = ModelledJob(job=wanted, cmdenv=checkpoint_environment(webhdfs))
+        return Client(self._client.url, wanted.user).submit(submitted, wanted.queue or wanted.job_class)
+
+    def applications(self) -> list[dict[str, Any]]:
+        answer = http_client.get(f"{self._url}/v1/applications", timeout=30).json()
+        items: list[dict[str, Any]] = answer["items"]
+        return items
+
+    def is_full(self) -> bool:
+        """Return whether research holds the whole cluster, and no order is open."""
+        rows = self.applications()
+        idle = all(not row["expected"] and not row["suspending"] for row in rows)
+        research_only = all(row["role"] != "preempting" for row in rows)
+        return idle and research_only and sum(row["containers"] for row in rows) == NODES * SLOTS
+
+    def question(self, containers: int) -> Answered:
+        """Ask, do what was supposed, and compare."""
+        wait_until(self.is_full, "a cluster full of research")
+        self._asked += 1
+        wanted = job(f"production-{self._asked}", 0, [TASK_S] * containers, [])
+        size = {"container_mib": wanted.map_size.memory_mib, "container_vcores": wanted.map_size.vcores}
+        master = {"master_mib": wanted.am_size.memory_mib, "master_vcores": wanted.am_size.vcores}
+        body = {
+            "application": {"queue": "production", "user": "bob", "containers": containers, **size, **master}
+        }
+        asked = http_client.request(
+            "POST", f"{self._url}/v1/what-if", data=json.dumps(body), timeout=60,
+            headers={"Content-Type": "application/json"},
+        )  # fmt: skip
+        assert asked.status_code == 200, asked.text
+        answer = msgspec.json.decode(asked.content, type=WhatIfOut)
+        began_s = time.monotonic()
+        name = self.submit(wanted)
+        held = [self._until_held(name, count, began_s) for count in (1, containers + 1)]
+        decisions = [each for each in read_records(self._journal) if isinstance(each, Decision)]
+        picked = [
+            pick.task.attempt for each in decisions if each.trigger.application == name for pick in each.picks
+        ]
+        Client(self._client.url, "bob")._json(f"/ws/v1/cluster/apps/{name}/state", "PUT", {"state": "KILLED"})
+        expected = frozenset(each.attempt for each in answer.chosen if each.requester == "what-if")
+        return Answered(
+            containers=containers,
+            expected=expected,
+            picked=frozenset(picked),
+            starts=answer.starts,
+            started_ms=held[0],
+            complete=answer.complete,
+            completed_ms=held[1],
+        )
+
+    def _until_held(self, name: str, count: int, began_s: float) -> int:
+        wait_until(
+            lambda: int(self._client.application(name).get("runningContainers") or 0) >= count,
+            f"{count} containers of {name}",
+        )
+        return round((time.monotonic() - began_s) * 1000)
+
+
+@contextlib.contextmanager
+def live(folder: Path, speed: float, seed: int, *, mix: bool) -> Iterator[Live]:
+    """Run a cluster full of research, and yarnctl."""
+    case = Case("what-if", NODES, SLOTS, ())
+    cluster = ("serve", "--nodes", str(NODES), "--slots", str(SLOTS), "--port", "0", "--json")
+    how = ("--containers", "modelled", "--speed", str(speed), "--work", str(folder / "work"))
+    with program("emulator.cli", *cluster, *how, log=folder / "serve.log") as serve:
+        assert serve.stdout is not None
+        url = json.loads(serve.stdout.readline())["url"]
+        listen = f"127.0.0.1:{free_port()}"
+        words = [listen if word == "off" else word for word in told(case, url, folder / "state")]
+        with program("yarnctl.cli", "run", *words, *(MIX if mix else ()), log=folder / "yarnctl.log"):
+            found = Live(Client(url, "harness"), f"http://{listen}", folder / "state/journal.jsonl", speed)
+            wait_until(lambda: _answers(f"http://{listen}/readyz"), "a daemon that is ready")
+            for each in research(mix, seed):
+                found.submit(each)
+            yield found
+
+
+def _answers(url: str) -> bool:
+    try:
+        return http_client.get(url, timeout=30).status_code == 200
+    except OSError:
+        return False
+
+
+def campaign(questions: int, speed: float, seed: int, *, mix: bool) -> list[Answered]:
+    """Ask so many questions of one daemon."""
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder, live(Path(folder), speed, seed, mix=mix) as world:
+        found = []
+        for number in range(1, questions + 1):
+            one = world.question(chance.randint(1, 5))
+            found.append(one)
+            print(
+                f"{'mix' if mix else 'suspend'} {number}: {one.containers} tasks;"
+                f" {'same' if one.is_same else f'{sorted(one.expected)} and {sorted(one.picked)}'};"
+                f" first after {one.started_ms} ms of {one.starts};"
+                f" all after {one.completed_ms} ms of {one.complete}",
+                flush=True,
+            )
+        return found
+
+
+def main(arguments: list[str]) -> int:
+    """Ask the questions and print the figures."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak what-if", description=__doc__)
+    parser.add_argument("questions", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--speed", type=float, default=4.0)
+    options = parser.parse_args(arguments)
+    half = options.questions // 2
+    found = campaign(options.questions - half, options.speed, options.seed, mix=False)
+    found += campaign(half, options.speed, options.seed, mix=True)
+    same = sum(each.is_same for each in found)
+    inside = sum(each.starts_inside for each in found)
+    complete = sum(_inside(each.complete, each.completed_ms) for each in found)
+    print(f"{len(found)} questions: chosen tasks equal {same}, start inside {inside}, all inside {complete}")
+    wrong = len(found) - min(same, inside)
+    return 1 if wrong > WRONG_MAX_RATIO * len(found) else 0

@@ -1,0 +1,99 @@
+"""The scope ``own``: what a user sees of a cluster that others use, and that nothing else is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from tests import http_client
+from tests.unit.service.played import JOBS, PublishedRun
+from yarnctl.daemon.view.published import View
+from yarnctl.service.app import make_app
+from yarnctl.service.security.tokens import Caller, Tokens
+from yarnctl.service.serving import Handle, serve_in_thread
+
+RESEARCH, PRODUCTION = "application_1_000001", "application_1_000002"
+NAMES = {"ann": "names-of-ann", "bob": "names-of-bob"}
+OF = {"ann": RESEARCH, "bob": PRODUCTION}
+SECRETS = {name: f"the secret of {name}, who sees her own" for name in (*NAMES, "carl")}
+
+
+@pytest.fixture(scope="module")
+def view() -> View:
+    """A view with open orders of bob's production against ann's research."""
+    jobs = tuple(
+        msgspec.structs.replace(job, user=user, name=name)
+        for job, (user, name) in zip(JOBS, NAMES.items(), strict=True)
+    )
+    views: list[View] = []
+    PublishedRun(views.append, jobs=jobs).go(until_ms=10 * 60_000)
+    return next(each for each in views if len(each.entries) > 1 and each.checkpoints and each.refusals)
+
+
+@pytest.fixture(scope="module")
+def served(view: View) -> Iterator[Handle]:
+    callers = [(Caller(name, name, frozenset({"own"})), secret) for name, secret in SECRETS.items()]
+    tokens = Tokens(callers)
+    handle = serve_in_thread(make_app(lambda: view, token=tokens, open_reads=False), token=tokens)
+    yield handle
+    handle.stop()
+
+
+def asked(served: Handle, user: str, path: str) -> http_client.Response:
+    return http_client.get(served.url + path, headers={"Authorization": f"Bearer {SECRETS[user]}"})
+
+
+PATHS = ("applications", "reclaims?retired=true", "refusals", "checkpoints", "snapshot", "budgets",
+         f"reclaims/{PRODUCTION}", f"explanations/{PRODUCTION}", f"explanations/{RESEARCH}",
+         "explanations/o-000001")  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(("user", "other"), [("ann", "bob"), ("bob", "ann")])
+def test_no_answer_names_another_user_or_its_job(served: Handle, user: str, other: str, path: str) -> None:
+    answer = asked(served, user, f"/v1/{path}")
+    assert answer.status_code == 200, answer.text
+    assert NAMES[other] not in answer.text
+    assert f'"{other}"' not in answer.text
+    assert f"user {other}" not in answer.text
+
+
+@pytest.mark.parametrize("user", ["ann", "bob"])
+def test_a_user_sees_its_own_applications_and_the_orders_about_them(
+    served: Handle, view: View, user: str
+) -> None:
+    listed = asked(served, user, "/v1/applications").json()["items"]
+    assert [(each["application"], each["user"]) for each in listed] == [(OF[user], user)]
+    reclaims = asked(served, user, "/v1/reclaims?retired=true").json()["items"]
+    orders = {entry["order"] for each in reclaims for entry in each["entries"]}
+    assert orders == {each.order for each in (*view.entries, *view.ended)}
+    found = asked(served, user, f"/v1/explanations/{OF[user]}").json()
+    assert NAMES[user] in str(found)
+    checkpoints = asked(served, user, "/v1/checkpoints").json()["total"]
+    assert checkpoints == (len(view.checkpoints) if user == "ann" else 0)
+
+
+def test_a_user_without_applications_sees_none(served: Handle) -> None:
+    for path in ("applications", "reclaims?retired=true", "refusals", "checkpoints", "budgets"):
+        assert asked(served, "carl", f"/v1/{path}").json()["items"] == [], path
+    assert asked(served, "carl", f"/v1/explanations/{RESEARCH}").status_code == 404
+    assert asked(served, "carl", "/v1/snapshot").json()["applications"] == 0
+
+
+def test_one_request_does_not_restrict_the_next_on_the_same_connection(view: View) -> None:
+    own, whole = "the secret of ann, who sees her own", "the secret of a reader"
+    tokens = Tokens(
+        [(Caller("ann", "ann", frozenset({"own"})), own), (Caller("all", "", frozenset({"read"})), whole)]
+    )
+    handle = serve_in_thread(make_app(lambda: view, token=tokens, open_reads=False), token=tokens)
+    try:
+        with http_client.Session() as session:
+            for secret, seen in ((own, 1), (whole, 2), (own, 1), (whole, 2)):
+                answer = session.get(
+                    f"{handle.url}/v1/applications", headers={"Authorization": f"Bearer {secret}"}
+                )
+                assert answer.json()["total"] == seen
+    finally:
+        handle.stop()

@@ -1,0 +1,128 @@
+"""``yarnctl history``: the cluster's last week as tables, to replay and to query.
+
+It only reads: the ResourceManager, the history servers, or files. It needs no daemon and no HDFS.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from yarnctl.cli.asking import plain
+from yarnctl.cli.bill import sources_of
+from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
+from yarnctl.command_line import ProgressBar, output_option, print_json, print_table
+from yarnctl.extras import require_extra
+
+if TYPE_CHECKING:
+    from yarnctl.attach.importing.server_import import ServerImport
+    from yarnctl.traces.week.week_folder import WeekWriter
+    from yarnctl.traces.week.week_rows import ImportedJob
+
+DAY_MS = 86_400_000
+PROBLEMS_SHOWN = 5
+
+
+@click.group(no_args_is_help=True)
+def command() -> None:
+    """Import the jobs that a cluster ran as tables."""
+
+
+@command.command("import")
+@cluster_options
+@click.option(
+    "--days",
+    default=7.0,
+    show_default=True,
+    type=click.FloatRange(0.001, 3660),
+    help="How many days back.",
+)
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Folder."
+)
+@click.option("--history", metavar="URL|off", help="MapReduce history server.  [default: that of /conf]")
+@click.option("--spark-history", metavar="URL", help="Spark's history server.")
+@click.option(
+    "--requests-per-second",
+    "requests_per_s",
+    default=100.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 1000),
+    help="Maximum rate of requests to the history servers.",
+)
+@click.option(
+    "--anonymous",
+    "is_anonymous",
+    is_flag=True,
+    help="Replace names of users, jobs and nodes. The key is in DIR.key; do not pass it on.",
+)
+@output_option
+def import_command(
+    cluster: ClusterOptions,
+    days: float,
+    out: Path,
+    history: str | None,
+    spark_history: str | None,
+    requests_per_s: float,
+    is_anonymous: bool,
+    output: str,
+) -> None:
+    """Import ended jobs as Parquet: jobs, tasks and containers.
+
+    A second import into the same folder reads only jobs that are new. An import that was
+    interrupted continues where it was.
+    """
+    from yarnctl.attach.bill.collector import Pace
+    from yarnctl.attach.importing.server_import import ServerImport
+    from yarnctl.traces.week.pseudonyms import anonymous, key_beside
+    from yarnctl.traces.week.week_folder import WeekWriter
+
+    require_extra("export")
+    began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
+    pace = Pace(time.sleep, time.monotonic, requests_per_s)
+    sources = sources_of(cluster_of(cluster, hdfs=False), history, spark_history, pace)
+    problems: list[str] = []
+    with WeekWriter(out) as week:
+        before = len(week.known)
+        key = key_beside(out) if is_anonymous else None
+        servers = ServerImport(sources, now_ms - int(days * DAY_MS), now_ms)
+        for job in _from_servers(servers, week, problems):
+            week.add(job if key is None else anonymous(job, key))
+    counts = {
+        "imported": len(week.known) - before,
+        "known_before": before,
+        "skipped": len(problems),
+        "running": servers.running,
+        "requests": pace.requests,
+        "seconds": round(time.monotonic() - began_s, 1),
+    }
+    if output == "json":
+        print_json({"out": str(out), **counts, "problems": problems})
+    else:
+        print_table(("what", "value"), counts.items(), f"{out}: jobs")
+    _warn(problems)
+
+
+def _from_servers(servers: ServerImport, week: WeekWriter, problems: list[str]) -> Iterator[ImportedJob]:
+    """Yield the jobs that the folder does not hold; add to ``problems`` those that cannot be read now."""
+    with ProgressBar("reading histories") as bar:
+        new = [ended for ended in servers.jobs() if ended.row.job not in week.known]
+        bar.expect(len(new))
+        for ended in bar.counted(new):
+            found = servers.read(ended)
+            if isinstance(found, str):
+                problems.append(f"{ended.row.job}: {found}")
+            else:
+                yield found
+
+
+def _warn(problems: Iterable[str]) -> None:
+    shown = list(problems)
+    for problem in shown[:PROBLEMS_SHOWN]:
+        click.echo(f"warning: skipped {plain(problem)}", err=True)
+    if len(shown) > PROBLEMS_SHOWN:
+        click.echo(f"warning: {len(shown) - PROBLEMS_SHOWN} more jobs were skipped", err=True)

@@ -1,0 +1,183 @@
+"""Answer what-if questions: a copy of the controller decides on a changed copy of the newest snapshot.
+
+Law: nothing of the cluster, the journal or the ledger changes. The desk only reads: a snapshot, and tasks of
+jobs that the copy compares. Questions wait for the end of a tick; their number and time are bounded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+
+import msgspec
+
+from yarnctl.api.what_if_answers import ChosenOut, FallenOut, SpanOut, WhatIfOut
+from yarnctl.daemon.view.why_waiting import sentence, waiting_reasons
+from yarnctl.deciding.controller import Controller
+from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.model import HeldTime, JobConsent, Snapshot
+from yarnctl.deciding.queue_names import QueueTree
+from yarnctl.deciding.what_if.fallen_deadlines import fallen
+from yarnctl.deciding.what_if.played_forward import Forward, PlayedOutcome, Span, TasksOf
+from yarnctl.deciding.what_if.supposed import NEW, LostNode, NewApplication, Supposition, supposed
+from yarnctl.errors import BadInput, Unreachable, YarnctlError
+from yarnctl.journal.fold import state_of
+from yarnctl.journal.rendering import sentence_and_remedy
+
+_LOG = logging.getLogger("yarnctl.daemon")
+
+PENDING_MAX = 4
+WAIT_S = 30.0
+ENDS_UNKNOWN = "no container is ordered for it, and no task is known to end in time"
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked: ``guarantees`` by queue, as parts of the parent; ``node``: the one that is lost."""
+
+    application: NewApplication | None = None
+    guarantees: Mapping[str, float] = {}
+    node: str = ""
+
+
+class NewestState(msgspec.Struct, frozen=True, kw_only=True):
+    """What the loop gives the desk for its answers: the newest snapshot and what was held."""
+
+    snapshot: Snapshot
+    at_ms: int
+    held: tuple[HeldTime, ...] = ()
+    consents: tuple[JobConsent, ...] = ()
+
+
+def state_hash(ledger: Ledger, snapshot: Snapshot) -> str:
+    """Return SHA-256, in hex, of a ledger and a snapshot."""
+    digest = hashlib.sha256(msgspec.json.encode(state_of(ledger)))
+    digest.update(msgspec.json.encode(snapshot))
+    return digest.hexdigest()
+
+
+class WhatIfDesk:
+    """Passes questions from any thread to the loop's, which answers them.
+
+    ``tasks_of`` reads tasks of applications, ``node_load`` what runs on a node (raises BadInput for an
+    unknown one). ``on_wake`` wakes the loop, which sets it.
+    """
+
+    def __init__(self, tasks_of: TasksOf, node_load: Callable[[str, Snapshot], LostNode]) -> None:
+        self._tasks_of = tasks_of
+        self._node_load = node_load
+        self.on_wake: Callable[[], None] = lambda: None
+        self._lock = threading.Lock()
+        self._pending: list[tuple[Question, Future[WhatIfOut]]] = []
+
+    def ask(self, question: Question, wait_s: float = WAIT_S) -> WhatIfOut:
+        """Return the loop's answer (any thread). Raises BadInput, and Unreachable: there is none now."""
+        answer: Future[WhatIfOut] = Future()
+        with self._lock:
+            if len(self._pending) >= PENDING_MAX:
+                raise Unreachable(f"{PENDING_MAX} questions are pending; retry in a few seconds")
+            self._pending.append((question, answer))
+        self.on_wake()
+        try:
+            return answer.result(wait_s)
+        except TimeoutError:
+            raise Unreachable(f"the loop did not answer within {wait_s:g} s; see the daemon's log") from None
+        finally:
+            with self._lock:
+                self._pending = [each for each in self._pending if each[1] is not answer]
+
+    @property
+    def is_asked(self) -> bool:
+        """Return whether a question is pending."""
+        return bool(self._pending)
+
+    def answer(self, controller: Controller, observe: Callable[[], NewestState | None]) -> None:
+        """Answer all pending questions (the loop's thread). ``observe`` None: the cluster is not state."""
+        with self._lock:
+            pending, self._pending = self._pending, []
+        for question, answer in pending:
+            try:
+                state = observe()
+                if state is None:
+                    raise Unreachable("the cluster is not seen; see yarnctl snapshot")
+                answer.set_result(self._answered(controller, state, question))
+            except YarnctlError as problem:
+                answer.set_exception(problem)
+            except Exception as error:  # a question must not end the loop
+                _LOG.exception("a what-if question failed")
+                answer.set_exception(Unreachable(f"the question failed: {type(error).__name__}"))
+
+    def _answered(self, controller: Controller, state: NewestState, question: Question) -> WhatIfOut:
+        snapshot = state.snapshot
+        supposition = self._supposition(question, snapshot)
+        copied = controller.copy()
+        changed = supposed(snapshot, supposition, state.at_ms)
+        new = supposition.application
+        forward = Forward(copied, changed, state.at_ms, self._tasks_of, new, state.held, state.consents)
+        outcome = forward.play()
+        rows = fallen(snapshot, outcome.chosen, supposition.lost_node, state.at_ms)
+        return WhatIfOut(
+            at_ms=state.at_ms,
+            state_hash=state_hash(controller.ledger, snapshot),
+            chosen=_chosen(outcome),
+            starts=_span(outcome.first),
+            complete=_span(outcome.whole),
+            served=outcome.served,
+            lost_ms=sum(each.lost_ms for each in outcome.chosen),
+            overhead_ms=sum(each.overhead_ms for each in outcome.chosen),
+            deadlines=[FallenOut(**each._asdict()) for each in rows],
+            waits="" if new is None or outcome.whole is not None else _why(copied, outcome.snapshot),
+        )
+
+    def _supposition(self, question: Question, snapshot: Snapshot) -> Supposition:
+        leaves = [view.queue for view in snapshot.queues]
+        parents = [view.queue for view in snapshot.parents]
+        new = question.application
+        if new is not None:
+            new = msgspec.structs.replace(new, queue=_leaf(new.queue, leaves))
+        return Supposition(
+            application=new,
+            guarantees={_path(name, leaves, parents): part for name, part in question.guarantees.items()},
+            lost_node=self._node_load(question.node, snapshot) if question.node else None,
+        )
+
+
+def _leaf(name: str, leaves: Sequence[str]) -> str:
+    found = QueueTree(dict.fromkeys(leaves)).resolve(name)
+    if isinstance(found, str):
+        return found
+    raise BadInput("queue", *sentence_and_remedy(found))
+
+
+def _path(name: str, leaves: Sequence[str], parents: Sequence[str]) -> str:
+    """Return the path of a leaf or a parent queue."""
+    return name if name in parents else _leaf(name, leaves)
+
+
+def _why(controller: Controller, snapshot: Snapshot) -> str:
+    """Return why the supposed application has not all its containers at the end of the play."""
+    orders = controller.ledger.open.values()
+    found = waiting_reasons(snapshot, controller.settings, orders, controller.verdicts, None).get(NEW)
+    return ENDS_UNKNOWN if found is None else sentence(found)
+
+
+def _span(span: Span | None) -> SpanOut | None:
+    return None if span is None else SpanOut(**span._asdict())
+
+
+def _chosen(outcome: PlayedOutcome) -> list[ChosenOut]:
+    return [
+        ChosenOut(
+            application=each.application,
+            attempt=each.attempt,
+            container=each.container,
+            node=each.node,
+            lever=each.how,
+            requester=each.requester,
+            lost_ms=each.lost_ms,
+            overhead_ms=each.overhead_ms,
+        )
+        for each in outcome.chosen
+    ]

@@ -1,0 +1,88 @@
+"""What-if questions over HTTP: read by POST, because a question is longer than an address."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from yarnctl.api.what_if_answers import WhatIfOut
+from yarnctl.daemon.questions.what_if_desk import Question, WhatIfDesk
+from yarnctl.deciding.what_if.supposed import NewApplication
+from yarnctl.errors import BadInput, Unreachable
+from yarnctl.service.answers.describing import AnswerRoute
+from yarnctl.service.answers.error_body import ApiProblem, responses
+from yarnctl.service.answers.paging import NoParameters
+from yarnctl.service.routes.placement import CONTAINERS_MAX, NUMBER, PRINTED, Word
+from yarnctl.units import Resources
+
+MIB_MAX, VCORES_MAX = 2**30, 2**20
+GUARANTEES_MAX = 16
+Mib = Annotated[int, Field(ge=1, le=MIB_MAX), NUMBER]
+Vcores = Annotated[int, Field(ge=1, le=VCORES_MAX), NUMBER]
+
+
+class SupposedApplication(BaseModel):
+    """An application that is submitted now: its containers beside the application master's."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    queue: Word
+    user: Annotated[str, Field(max_length=100, pattern=PRINTED)] = "what-if"
+    containers: Annotated[int, Field(ge=1, le=CONTAINERS_MAX), NUMBER]
+    container_mib: Mib = 1024
+    container_vcores: Vcores = 1
+    master_mib: Mib = 1024
+    master_vcores: Vcores = 1
+
+
+class WhatIfQuestion(BaseModel):
+    """What is supposed; ``guarantees``: queue -> its part of its parent (0 to 1)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    application: SupposedApplication | None = None
+    guarantees: Annotated[
+        dict[Word, Annotated[float, Field(ge=0, le=1)]], Field(max_length=GUARANTEES_MAX)
+    ] = {}
+    without_node: Annotated[str, Field(max_length=200, pattern=PRINTED)] | None = None
+
+
+def question_routes(desk: WhatIfDesk | None) -> APIRouter:
+    """Return the routes; ``desk`` None: no loop answers."""
+    router = APIRouter(tags=["reading"], responses=responses(401, 421), route_class=AnswerRoute)
+
+    @router.post("/v1/what-if", responses=responses(400, 413, 503))
+    def what_if(_: Annotated[NoParameters, Query()], question: WhatIfQuestion) -> WhatIfOut:
+        """Return what the controller would do. A copy of it decides; nothing changes."""
+        wanted = question_of(question)
+        if desk is None:
+            raise ApiProblem(503, "no-answer", "no loop answers questions", "start yarnctl run")
+        try:
+            return desk.ask(wanted)
+        except BadInput as problem:
+            message = f"{problem.where}: {problem.problem}"
+            raise ApiProblem(400, "bad-question", message, problem.remedy or "see yarnctl snapshot") from None
+        except Unreachable as problem:
+            raise ApiProblem(503, "no-answer", str(problem), "retry in a few seconds") from None
+
+    return router
+
+
+def question_of(question: WhatIfQuestion) -> Question:
+    """Return what the loop is asked; raises ApiProblem (400) if nothing is supposed."""
+    if question.application is None and not question.guarantees and not question.without_node:
+        remedy = "set application, guarantees or without_node"
+        raise ApiProblem(400, "bad-question", "the question supposes nothing", remedy)
+    wanted = question.application
+    new = None
+    if wanted is not None:
+        new = NewApplication(
+            queue=wanted.queue,
+            user=wanted.user,
+            containers=wanted.containers,
+            size=Resources(wanted.container_mib, wanted.container_vcores),
+            master_size=Resources(wanted.master_mib, wanted.master_vcores),
+        )
+    return Question(application=new, guarantees=question.guarantees, node=question.without_node or "")

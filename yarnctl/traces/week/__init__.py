@@ -1,0 +1,1 @@
+"""A week: what jobs, tasks and containers of a cluster did, as tables in a folder."""
