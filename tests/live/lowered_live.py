@@ -71,6 +71,7 @@ class Daemon:
     """``yarnctl run --enforce`` as a process; ``said`` is what it has written. ``port`` 0: no API.
 
     ``tree``: the sources of the version that runs.
+    With ``api`` it listens on ``at_port`` (0: a free one).
     """
 
     def __init__(
@@ -81,11 +82,12 @@ class Daemon:
         enforce: bool = True,
         api: bool = False,
         tree: Path = ROOT,
+        at_port: int = 0,
     ) -> None:
         words = ["run", "--rm", url, "--state-dir", str(state), *options]
         words += ["--enforce"] if enforce else []
         self._token = state.with_name("token")
-        self.port = free_port() if api else 0
+        self.port = (at_port or free_port()) if api else 0
         if api:
             self._token.write_text("0123456789abcdef" * 2)
             self._token.chmod(0o600)
@@ -181,11 +183,15 @@ class LoweringCluster:
                 timing=TIMING, am_expiry_ms=round(60_000 * SPEED), preemption=self.preemption
             )
             made.append(build(options, ClusterPlan(nodes=self.nodes, processes=False), url, settings))
-            return TrappedWeb(made[0].web, self.trap, self._name)
+            return self.before_web(TrappedWeb(made[0].web, self.trap, self._name))
 
         self.server = self._stack.enter_context(Background(web))
         self.url, self.whole = self.server.url, made[0]
         self.submitter = Submitter(self.url, "harness")
+
+    def before_web(self, web: Web) -> Web:
+        """Return what serves the cluster's web."""
+        return web
 
     def close(self) -> None:
         """End the cluster."""

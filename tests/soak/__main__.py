@@ -9,6 +9,7 @@ import sys
 from importlib import import_module
 
 CAMPAIGNS = {
+    "alerts": "each alert rule in a real Prometheus: its fault on the live emulator, it fires and resolves",
     "equal": "suspended at random moments, output and counters identical",
     "campaigns": "faults at random moments, nothing lost or doubled",
     "in-vain": "random states carried out: who gets each container that is freed",

@@ -11,11 +11,12 @@ from yarnctl.hadoop.http.request_counts import REQUESTS
 
 
 def test_each_request_counts_once_with_its_result() -> None:
-    replies = iter([Reply(METRICS), Reply("{}", status=404)])
+    replies = iter([Reply(METRICS), Reply("{}", status=404), Reply("{}", status=503)])
     with Replay(lambda _: next(replies)) as rm:
         metrics(rm.url)
-        with pytest.raises(YarnctlError):
-            metrics(rm.url)
+        for _ in range(2):
+            with pytest.raises(YarnctlError):
+                metrics(rm.url)
     down = f"http://127.0.0.1:{closed_port()}"
     with pytest.raises(YarnctlError):
         metrics(down)
@@ -23,5 +24,6 @@ def test_each_request_counts_once_with_its_result() -> None:
     address, dead = (url.removeprefix("http://") for url in (rm.url, down))
     assert rows["ResourceManager", address, "answered"].count == 1
     assert rows["ResourceManager", address, "rejected"].count == 1
+    assert rows["ResourceManager", address, "failed"].count == 1
     assert rows["ResourceManager", dead, "failed"].count == 1
     assert rows["ResourceManager", address, "answered"].seconds > 0

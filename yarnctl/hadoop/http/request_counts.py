@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 Result = Literal["answered", "rejected", "failed"]
-"""``rejected``: an answer with a status of 400 or more; ``failed``: no whole answer."""
+"""``rejected``: an answer with a status of 400 to 499; ``failed``: a higher one, or no whole answer."""
 
 
 class RequestTally(NamedTuple):

@@ -334,7 +334,7 @@ class Transport:
         result: Result = "failed"
         try:
             got = exchange(session, self.limits, method, url, headers, body)
-            result = "answered" if got.status < 400 else "rejected"
+            result = "answered" if got.status < 400 else "rejected" if got.status < 500 else "failed"
             return got
         finally:
             REQUESTS.add(self.daemon, url, result, time.monotonic() - began_s)
