@@ -226,6 +226,7 @@ class SchedulerRig:
 
         ``in_vain``: node -> how often its reservation was tried without success, since a reservation of that
         request was made or ended. ``users_ratios``: leaf -> the sum of its users' shares of the cluster.
+        ``labelled_ratios``: label -> the same of its nodes.
         ``ranked_mib``: application -> the memory by which a fair leaf orders it. ``refused``: application ->
         priority -> how often shared partitions have refused its request without a label.
         """

@@ -59,8 +59,9 @@ from yarnctl.command_line import print_json
 from yarnctl.deciding.forecast import FreeCapacity, model_queues, place_pending
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.order import Order
-from yarnctl.deciding.partitions import part_of, place_on_shared
-from yarnctl.deciding.tree_model import MANY, placed_in
+from yarnctl.deciding.partitions import part_of
+from yarnctl.deciding.shared_partitions import ServedPartition
+from yarnctl.deciding.tree_model import MANY
 from yarnctl.units import NOTHING, Resources, fits
 
 KIND = "tree-order"
@@ -115,7 +116,7 @@ def size_of(snapshot: Snapshot, row: Mapping[str, Any]) -> Resources:
 def partition(snapshot: Snapshot, node: str) -> Snapshot:
     """Return the partition of a node."""
     label = next((label for label, part in snapshot.labelled.items() if node in part.nodes), "")
-    return part_of(snapshot, label) if label else snapshot
+    return part_of(snapshot, label)
 
 
 def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
@@ -125,10 +126,10 @@ def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
     """
     part, coming = partition(snapshot, freed["node"]), coming_of(snapshot, freed)
     free = HeartbeatOrder(part.free_by_node, coming, freed["node"])
-    placed = Counter(placed_in(part, model_queues(part, coming), free)[0])
+    served = ServedPartition(part, free, coming)
+    placed = Counter(served.placed)
     if part.is_shared:
-        more = place_on_shared(model_queues(snapshot, ()), FreeCapacity(free.free), lambda _: False)
-        placed.update(more)
+        placed.update(served.serve_idle(model_queues(snapshot, ())))
     return placed
 
 
@@ -146,7 +147,8 @@ def located(snapshot: Snapshot, state: Mapping[str, Any]) -> Snapshot:
     elsewhere = {node for part in snapshot.labelled.values() for node in part.nodes}
     labelled = {
         label: _located(
-            part_of(snapshot, label), [row for row in state["reserved"] if row["node"] in part.nodes]
+            msgspec.structs.replace(part, resource_names=snapshot.resource_names),
+            [row for row in state["reserved"] if row["node"] in part.nodes],
         )
         for label, part in snapshot.labelled.items()
     }
