@@ -142,7 +142,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     ``cluster_total`` and ``active_elsewhere`` are only in one partition's own snapshot
     (:func:`yarnctl.deciding.partitions.part_of`): the total of all partitions, and queue -> the users with
-    pending requests for nodes of others.
+    pending requests for nodes of others, or of a kind that is not modelled.
     """
 
     total: Resources

@@ -46,6 +46,9 @@ def part_of(snapshot: Snapshot, label: str) -> Snapshot:
         for view in other.applications if other is not part else ():
             if view.requests and view.activated:
                 active[view.queue] = active.get(view.queue, frozenset()) | {view.user}
+    for view in snapshot.applications:
+        if view.application in snapshot.left_out and view.activated:
+            active[view.queue] = active.get(view.queue, frozenset()) | {view.user}
     return msgspec.structs.replace(
         part,
         aside=snapshot.aside,

@@ -487,8 +487,10 @@ def cluster_room(
     largest = max(sizes, default=NOTHING)
     for size in sizes if names else ():  # the most of each: a node with GPUs may have less memory
         largest = at_least(largest, size)
-    offering = [node for node in nodes if node.available_mib > 0 and node.state == "RUNNING"]
-    free = {node.node: node.free_of(names) for node in sorted(offering, key=attrgetter("node"))}
+    running = sorted((node for node in nodes if node.state == "RUNNING"), key=attrgetter("node"))
+    free = {node.node: node.free_of(names) for node in running if names or node.available_mib > 0}
+    if names:  # a node without free memory counts with its free GPUs once memory is freed there
+        free = {node: size for node, size in free.items() if size[0] > 0 or any(size[2:])}
     return _sum_of(times(size, count) for size, count in sizes.items()), largest, free
 
 
