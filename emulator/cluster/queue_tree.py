@@ -14,10 +14,11 @@ ResourceManager 3.4.2. Rules beyond those of one level:
 * Each node label has a tree of its own: the same queues, with what they may have and use of its nodes. Its
   nodes serve the requests for the label first. A shared partition then serves requests without a label, in
   the order of its own use and up to all of it, if root and a child have a capacity there. Such a request is
-  passed over there once for each node of the cluster after each container. Masters without a label stay on
-  nodes without one. The limit of masters counts them all together.
-* Resource types beside memory and vcores (``types``) count as these do, in shares, maxima, headroom and
-  reservations; the limits of users and masters are in memory.
+  passed over there until it has had as many turns as the cluster has nodes, since its last container on a
+  node without a label. Masters without a label stay on nodes without one. The limit of masters counts them
+  all together.
+* Resource types beside memory and vcores (``types``) count as these do, in shares, maxima, headroom,
+  reservations and limits of users; the limit of masters is in memory.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ from emulator.cluster.entities import (
     QueueConfig,
     TreeLeafConfig,
 )
-from emulator.cluster.queues.descent import Descent
-from emulator.cluster.queues.tree_queue import QueueSource, SharedLeaf, TreeQueue, shares
+from emulator.cluster.queues.descent import Descent, IdleDescent
+from emulator.cluster.queues.tree_queue import QueueSource, SharedLeaf, TreeQueue
+from emulator.cluster.queues.user_shares import shares
 from emulator.cluster.scheduler import CapacityScheduler
 from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
@@ -278,12 +280,7 @@ class TreeScheduler(CapacityScheduler):
     ) -> None:
         """Count a container as used (negative: freed) in its queue and in all above."""
         queue.count(memory_mib, vcores, other_resources)
-        size = Resources(memory_mib, vcores)
-        if queue.label:
-            queue.users[app.user] = plus(queue.users.get(app.user, NOTHING), size)
-        else:
-            assert isinstance(queue.leaf, SharedLeaf)
-            queue.leaf.hold(app.user, size)
+        queue.users.hold(app.user, plus(Resources(memory_mib, vcores), other_resources))
 
     def carry(self, app: Application, from_queue: LeafQueue, to_queue: LeafQueue) -> None:
         """Count what a moved application holds in its new queue, and in all above."""
@@ -304,55 +301,45 @@ class TreeScheduler(CapacityScheduler):
 
     def _next(self, node: Node) -> tuple[Application, Ask] | None:
         root = self.trees[node.label][""]
-        found = Descent(node, root.all_maximum, self.kept, self._may_have_more).from_root(root)
-        if found is not None:
-            if found.reserves:
-                self._reserve(found.app, found.ask, node)
-                return None
-            if found.given_up is not None:
-                self.unreserve(found.given_up)
-            found.ask.missed = 0
-            found.app.ranked_mib = found.app.used_mib + found.ask.memory_mib
-            ask = found.ask
-            self.count_held(found.queue, found.app, ask.memory_mib, ask.vcores, ask.others)
-            return found.app, ask
-        if node.label and not self.labels[node.label]:
-            return self._shared(root, node)
-        return None
-
-    def _shared(self, queue: TreeQueue, node: Node) -> tuple[Application, Ask] | None:
-        """Return what a request without a label takes of the idle room of a shared partition."""
-        if queue.above is None and not (
-            queue.shares()[0] and any(child.shares()[0] for child in queue.below)
-        ):
+        total = self.cluster_total()
+        found = Descent(node, total, self.kept, self._may_have_more, self._missed).from_root(root)
+        if found is None and node.label and not self.labels[node.label] and self._is_shared(root):
+            found = IdleDescent(node, total, self.kept, self._may_have_more, self._missed).from_root(root)
+        if found is None:
             return None
-        if queue.leaf is None:
-            for child in sorted(queue.below, key=TreeQueue.place):
-                found = self._shared(child, node)
-                if found is not None:
-                    return found
+        if found.reserves:
+            self._reserve(found.app, found.ask, node)
             return None
-        total, root = self.totals[node.label], queue.chain[-1]
-        line = self.nodes[queue.name]
-        for app in sorted(queue.leaf.demand, key=line.serving_key):
-            ask = app.first_ask("")
-            if ask is None or not ask.priority:
-                continue
-            size = Resources(ask.memory_mib, ask.vcores)
-            fitting = fits(ask.size, node.free) and fits(
-                plus(size, Resources(root.used_mib, root.used_vcores)), total
-            )
-            if not fitting:
-                continue
-            if ask.missed < self.node_count:  # first the nodes without a label have their turn
-                ask.missed += 1
-                self.version += 1
-                continue
+        if found.given_up is not None:
+            self.unreserve(found.given_up)
+        ask = found.ask
+        if not node.label:
             ask.missed = 0
-            app.ranked_mib = app.used_mib + ask.memory_mib
-            self.count_held(queue, app, size[0], size[1], ask.others)
-            return app, ask
-        return None
+        found.app.ranked_mib = found.app.used_mib + ask.memory_mib
+        self.count_held(found.queue, found.app, ask.memory_mib, ask.vcores, ask.others)
+        return found.app, ask
+
+    def cluster_total(self) -> Resources:
+        """Return what the nodes of all partitions have."""
+        found = self._total
+        for size in (*self.totals.values(), *self.other_totals.values()):
+            found = plus(found, size)
+        return found
+
+    @staticmethod
+    def _is_shared(root_queue: TreeQueue) -> bool:
+        """Return whether root and a child have a capacity in a partition."""
+        return bool(root_queue.shares()[0]) and any(child.shares()[0] for child in root_queue.below)
+
+    def _missed(self, ask: Ask) -> bool:
+        """Count that a request without a label has its turn; return whether idle nodes may serve it now.
+
+        First the nodes without a label have their turn.
+        """
+        ask.missed += 1
+        if ask.missed <= self.node_count:
+            self.version += 1
+        return ask.missed >= self.node_count
 
     def within_headroom(self, app: Application, ask: Ask) -> bool:
         """Return whether an application's request is within the headroom of its nodes."""
@@ -382,9 +369,8 @@ class TreeScheduler(CapacityScheduler):
         limit = queue.user_limit()
         if limit is None:
             return False
-        held, total = queue.held_by(app.user), queue.chain[-1].maximum
-        own_resources = NOTHING if label else Resources(*self.kept_for(app, "")[:2])
-        return shares(minus(held, own_resources), total) > shares(limit, total)
+        held, total = queue.held_by(app.user), self.cluster_total()
+        return shares(minus(held, self.kept_for(app, label)), total) > shares(limit, total)
 
     def _may_have_more(self, app: Application, ask: Ask) -> bool:
         """Return whether a request may hold another reservation: fewer than containers, or long in vain.
@@ -420,9 +406,7 @@ class TreeScheduler(CapacityScheduler):
         reserved = plus(size, others)
         for each in queue.chain:
             each.reserved = plus(each.reserved, reserved)
-        assert isinstance(app.queue, SharedLeaf)
-        if not node.label:
-            app.queue.hold(app.user, size)
+        queue.users.hold(app.user, reserved)
         self.in_vain.pop((app, ask.priority), None)
 
     def unreserve(self, node: Node) -> None:

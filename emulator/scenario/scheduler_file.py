@@ -303,10 +303,15 @@ class _Reader:
             self._add(child, own, part._replace(ratio=share_ratio * part.ratio))
 
     def _label_ratios(self, path: str, parent: ParentConfig) -> dict[str, tuple[float, float]]:
-        """Return what a queue may have of each partition, as ratios of it; nothing where no key gives any."""
+        """Return what a queue may have of each partition, as ratios of it; nothing where no key names it."""
         found = {}
         for label in self.labels:
             key = f"accessible-node-labels.{label}"
+            if path != "root" and not any(
+                f"{PREFIX}{self._key(path, f'{key}.{limit}')}" in self.keys
+                for limit in ("capacity", "maximum-capacity")
+            ):
+                continue
             least, most = (1.0, 1.0) if path == "root" else parent.labels.get(label, (0.0, 0.0))
             ratio = least * self._number(path, f"{key}.capacity", 0, 100) / 100
             maximum = most * self._number(path, f"{key}.maximum-capacity", 100, 100) / 100
@@ -318,8 +323,7 @@ class _Reader:
             if whole and abs(whole - 100) > TOLERANCE_PERCENT:
                 problem = f"the capacities of its children in partition {label} add up to {whole:g}"
                 self._refuse(f"{path}.queues", problem, "use shares that add up to 100, or none")
-            if ratio or maximum:
-                found[label] = (ratio, maximum)
+            found[label] = (ratio, maximum)
         return found
 
     def _access(self, path: str, parent: ParentConfig) -> tuple[tuple[str, ...] | None, str]:

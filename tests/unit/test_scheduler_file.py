@@ -97,9 +97,9 @@ def test_shares_of_partitions_are_read_with_ratios_of_each(tmp_path):
     file = read_scheduler_file(write_file(tmp_path, {**NESTED, **LABELLED}))
     leaves = {leaf.name: leaf for leaf in file.leaves}
     assert file.parents[0].labels == {"gpu": (1.0, 1.0), "ne": (1.0, 1.0)}
-    assert leaves["eng.lab"].labels == {"gpu": (0.5, 0.5), "ne": (0.0, 1.0)}
+    assert leaves["eng.lab"].labels == {"gpu": (0.5, 0.5)}
     assert leaves["mkt"].labels["ne"] == (1.0, 1.0)
-    assert leaves["res"].labels["gpu"][0] == 0
+    assert "gpu" not in leaves["res"].labels
     assert [leaf.default_label for leaf in file.leaves] == ["", "gpu", "", ""]
     assert (leaves["mkt"].accessible, leaves["res"].accessible) == (None, ("ne",))
 

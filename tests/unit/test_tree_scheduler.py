@@ -279,7 +279,7 @@ def test_a_user_is_given_one_container_beyond_the_limit_and_then_passed_over(lim
     found = Cluster({}, free={f"n{n}": 8 for n in range(3)})
     leaf = found.scheduler.queues["res"]
     assert isinstance(leaf, SharedLeaf)
-    leaf.hold("u1", slots(held))
+    leaf.shared.hold("u1", slots(held))
     leaf.user_mib = slots(limit)[0]
     for view in (mine, other):
         found.submit(view)
@@ -305,8 +305,9 @@ def test_users_share_a_leaf_as_minimum_user_limit_percent_says(factor, percent, 
     config = TreeLeafConfig(name="res", capacity_ratio=0.3, user_limit_factor=factor, user_percent=percent)
     leaf = SharedLeaf(config)
     leaf.resize(12288, 24)
-    leaf.hold("u1", times(ONE, used * 15 // 24))
-    leaf.hold("u2", times(ONE, used - used * 15 // 24))
+    leaf.shared.resize(Resources(12288, 24))
+    leaf.shared.hold("u1", times(ONE, used * 15 // 24))
+    leaf.shared.hold("u2", times(ONE, used - used * 15 // 24))
     leaf.demand = [Application(n, leaf, user, 0, 0) for n, user in enumerate(active.split())]
     assert leaf.user_mib == limit_mib
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.reasons import demand
-from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, shares, times
 
 SCALE = 1_000_000_000
 _NO_LIMITS: Mapping[str, Resources] = MappingProxyType({})
@@ -110,7 +110,7 @@ class QueueModel:
     """One queue during the simulation.
 
     ``leaving_mib``: application -> memory of its containers that will be free. ``shared``: the limit of each
-    user follows what all of them hold (``Snapshot.user_percents``).
+    user follows what all of them hold (``Snapshot.user_percents``). ``total``: of the cluster.
 
     ``applications`` are those of all queues, ``pending`` its own activated ones with requests; they are put
     in serving order only when :meth:`waiting` is called, for most queues never.
@@ -124,6 +124,7 @@ class QueueModel:
         "leaving_mib",
         "limited",
         "pending",
+        "total",
         "used",
         "user_limits",
         "user_used",
@@ -137,8 +138,10 @@ class QueueModel:
         user_limits: Mapping[str, Resources] = _NO_LIMITS,
         *,
         shared: bool = False,
+        total: Resources = NOTHING,
     ) -> None:
         self.view = view
+        self.total = total
         self.used = view.used
         self.user_limits = user_limits
         self.limited = shared or view.user_limit is not None or bool(user_limits)
@@ -176,7 +179,7 @@ class QueueModel:
 
     def copy(self) -> QueueModel:
         """Return a model that can be served without a change of this one."""
-        found = QueueModel(self.view, self._applications, self.user_limits)
+        found = QueueModel(self.view, self._applications, self.user_limits, total=self.total)
         found.used, found.limited, found._largest = self.used, self.limited, self._largest
         found.user_used, found.leaving_mib = dict(self.user_used), self.leaving_mib
         found.pending, found.head = self.pending, self.head
@@ -226,10 +229,16 @@ class QueueModel:
     def is_over_limit(self, user: str, more: Resources = NOTHING) -> bool:
         """Return whether a user, ``more`` served, is over the user limit: the one that crosses it is given.
 
-        The ResourceManager's own figure wins over the limit by configuration.
+        The ResourceManager's own figure wins over the limit by configuration. With other resource types the
+        shares of the cluster are compared, the larger one first: a guarantee is cut off to whole GPUs.
         """
         limit = self.user_limits.get(user, self.view.user_limit)
-        return limit is not None and not fits(plus(self.user_used.get(user, NOTHING), more), limit)
+        if limit is None:
+            return False
+        held = plus(self.user_used.get(user, NOTHING), more)
+        if len(self.total) > 2:
+            return shares(held, self.total) > shares(limit, self.total)
+        return not fits(held, limit)
 
     def hold(self, user: str, size: Resources) -> None:
         """Count ``size`` as used or reserved by a user, where users are limited."""
@@ -284,6 +293,7 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) 
             snapshot.applications,
             limits.get(view.queue, _NO_LIMITS),
             shared=view.queue in snapshot.user_percents,
+            total=at_least(snapshot.cluster_total, snapshot.total),
         )
         for view in snapshot.queues
     }

@@ -137,7 +137,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``labelled``: label -> the same of its nodes, with the applications that use or request some;
     ``left_out``, ``aside`` and ``held_back`` are not repeated there. Only these have ``nodes``, their live
     nodes by name, and ``is_shared``: requests without a label may use what is idle there.
-    ``resource_names``: the components of vectors after memory and vcores.
+    ``resource_names``: the components of vectors after memory and vcores. ``node_totals``: in a tree with
+    such types, the sizes of the nodes that are not like ``largest_node``.
+
+    ``cluster_total`` and ``active_elsewhere`` are only in one partition's own snapshot
+    (:func:`yarnctl.deciding.partitions.part_of`): the total of all partitions, and queue -> the users with
+    pending requests for nodes of others, or of a kind that is not modelled.
     """
 
     total: Resources
@@ -162,6 +167,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     is_shared: bool = False
     resource_names: tuple[str, ...] = ()
+    node_totals: Mapping[str, Resources] = {}
+    cluster_total: Resources = NOTHING
+    active_elsewhere: Mapping[str, frozenset[str]] = {}
 
 
 class TaskView(NamedTuple):

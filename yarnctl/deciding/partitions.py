@@ -10,12 +10,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
-from yarnctl.deciding.forecast import FreeCapacity, QueueModel
-from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot
+from yarnctl.deciding.model import ContainerRequest, Snapshot
+from yarnctl.units import NOTHING, plus
 
 HasNode = Callable[[str], bool]
 """Returns whether a node is in a partition."""
@@ -35,11 +35,29 @@ def has_node(snapshot: Snapshot, label: str) -> HasNode:
 
 
 def part_of(snapshot: Snapshot, label: str) -> Snapshot:
-    """Return the partition of a label, with what holds for the whole cluster."""
-    part = snapshot.labelled[label]
-    names = snapshot.resource_names
+    """Return the partition of a label ("": of none), with what holds for the whole cluster."""
+    if not snapshot.labelled:
+        return snapshot
+    part = snapshot.labelled[label] if label else snapshot
+    total, active = snapshot.total, dict[str, frozenset[str]]()
+    for other in snapshot.labelled.values():
+        total = plus(total, other.total)
+    for other in (snapshot, *snapshot.labelled.values()):
+        for view in other.applications if other is not part else ():
+            if view.requests and view.activated:
+                active[view.queue] = active.get(view.queue, frozenset()) | {view.user}
+    for view in snapshot.applications:
+        if view.application in snapshot.left_out and view.activated:
+            active[view.queue] = active.get(view.queue, frozenset()) | {view.user}
     return msgspec.structs.replace(
-        part, aside=snapshot.aside, held_back=snapshot.held_back, resource_names=names
+        part,
+        aside=snapshot.aside,
+        held_back=snapshot.held_back,
+        resource_names=snapshot.resource_names,
+        smallest=snapshot.smallest if part.parents else NOTHING,
+        user_percents=snapshot.user_percents if part.parents else {},
+        cluster_total=total,
+        active_elsewhere=active,
     )
 
 
@@ -59,30 +77,3 @@ def merged(snapshot: Snapshot) -> Snapshot:
         for view in snapshot.applications
     )
     return msgspec.structs.replace(snapshot, applications=applications, labelled={})
-
-
-def place_on_shared(
-    queues: Mapping[str, QueueModel], free: FreeCapacity, is_requester: Callable[[ApplicationView], bool]
-) -> dict[str, int]:
-    """Give idle capacity of shared nodes to requests without a label; return placed per application.
-
-    Requesters come first: at worst the next snapshot shows that YARN has served others.
-    """
-    placed: dict[str, int] = {}
-    waits = {path: queue.waiting()[queue.head :] for path, queue in queues.items() if queue.pending}
-    for first in (True, False):
-        for requests in waits.values():
-            for place, request in enumerate(requests):
-                name, count = request.application.application, 0
-                while (
-                    is_requester(request.application) is first
-                    and count < request.containers
-                    and free.place(request.size)
-                ):
-                    count += 1
-                if count:
-                    placed[name] = placed.get(name, 0) + count
-                    requests[place] = request._replace(containers=request.containers - count)
-    for path, requests in waits.items():
-        queues[path].leave([request for request in requests if request.containers > 0])
-    return placed

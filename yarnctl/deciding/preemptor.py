@@ -33,7 +33,7 @@ from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, HeldTime, JobConsent, Snapshot
 from yarnctl.deciding.open_hours import outside_hours
 from yarnctl.deciding.order import Order
-from yarnctl.deciding.partitions import HasNode, has_node, part_of, place_on_shared
+from yarnctl.deciding.partitions import HasNode, has_node, part_of
 from yarnctl.deciding.policies import FOREVER_MS, JobUsage, laxity_ms
 from yarnctl.deciding.prioritising import less_urgent, urgency
 from yarnctl.deciding.reasons.demand import (
@@ -52,9 +52,10 @@ from yarnctl.deciding.reasons.demand import (
 from yarnctl.deciding.records import Trigger
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
+from yarnctl.deciding.shared_partitions import ServedPartition
 from yarnctl.deciding.tree_forecast import EVERY_VICTIM, Helped, TreeSimulation
 from yarnctl.deciding.tree_model import QueueTreeModel, placed_in
-from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, times
+from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, fits, minus, plus, times
 
 PPM = 1_000_000
 
@@ -163,9 +164,9 @@ class DemandInput(NamedTuple):
         if not self.snapshot.labelled:
             return self
         is_here = has_node(self.snapshot, label)
-        if not label:
-            return self._replace(is_here=is_here)
         part = part_of(self.snapshot, label)
+        if not label:
+            return self._replace(is_here=is_here, snapshot=part)
         views = {view.application: view for view in part.applications}
         return self._replace(
             snapshot=part,
@@ -184,11 +185,12 @@ def pending_count(view: ApplicationView) -> int:
 def demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDemand:
     """Return the applications with a shortfall, in serving order."""
     labelled: dict[str, ClusterDemand] = {}
-    shared: dict[str, Resources] = {}
-    for label, part in inputs.snapshot.labelled.items():
-        labelled[label] = _demand(inputs.of_label(label), ledger, settings, {})
-        if part.is_shared:
-            shared.update(_idle(part))
+    shared: list[Snapshot] = []
+    for label in inputs.snapshot.labelled:
+        part = inputs.of_label(label)
+        labelled[label] = _demand(part, ledger, settings, ())
+        if part.snapshot.is_shared:
+            shared.append(part.snapshot)
     found = _demand(inputs.of_label(""), ledger, settings, shared)
     if labelled:
         found = found._replace(labelled=labelled)
@@ -196,22 +198,15 @@ def demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDe
 
 
 def _demand(
-    inputs: DemandInput, ledger: Ledger, settings: Settings, shared: Mapping[str, Resources]
+    inputs: DemandInput, ledger: Ledger, settings: Settings, shared: Sequence[Snapshot]
 ) -> ClusterDemand:
-    """Return the demand of one partition; ``shared``: free capacity of others that its requests may use."""
+    """Return the demand of one partition; ``shared``: others whose idle nodes its requests may use."""
     waiting = [view for view in inputs.snapshot.applications if view.requests]
     if not any(is_preempting(view, settings) for view in waiting):
         return ClusterDemand((), (), {}, ())
     if settings.model_scheduler:
         return _modelled_demand(inputs, ledger, settings, waiting, shared)
     return _paper_demand(inputs, ledger, settings, shared)
-
-
-def _idle(snapshot: Snapshot) -> Mapping[str, Resources]:
-    """Return what is free of a partition beside what its own pending requests are given."""
-    free = FreeCapacity(snapshot.free_by_node)
-    placed_in(snapshot, model_queues(snapshot, ()), free)
-    return free.free
 
 
 def _with_left_out(
@@ -243,7 +238,7 @@ def _modelled_demand(
     ledger: Ledger,
     settings: Settings,
     waiting: Sequence[ApplicationView],
-    shared: Mapping[str, Resources],
+    shared: Sequence[Snapshot],
 ) -> ClusterDemand:
     snapshot = inputs.snapshot
     coming = inputs.here(ledger.expected_room(inputs.as_of_ms))
@@ -256,7 +251,7 @@ def _modelled_demand(
     placed_here, tree = placed_in(snapshot, queues, free)
     placed = dict(placed_here)
     if shared:
-        _place_on_shared(queues, shared, settings, placed, tree)
+        _place_on_shared(queues, shared, placed, tree)
     stuck = _stuck(queues, settings)
     allowance = _allowance(inputs, stuck, ledger)
     beyond: dict[str, TriggerReason] = {}
@@ -320,14 +315,14 @@ def _wish(
 
 def _place_on_shared(
     queues: Mapping[str, QueueModel],
-    shared: Mapping[str, Resources],
-    settings: Settings,
+    shared: Iterable[Snapshot],
     placed: dict[str, int],
     tree: QueueTreeModel | None,
 ) -> None:
     """Serve requests without a label from what is free on nodes with a label that is not exclusive."""
-    more = place_on_shared(queues, FreeCapacity(shared), lambda view: is_preempting(view, settings))
-    placed.update((name, placed.get(name, 0) + count) for name, count in more.items())
+    for part in shared:
+        more = ServedPartition(part, FreeCapacity(part.free_by_node)).serve_idle(queues)
+        placed.update((name, placed.get(name, 0) + count) for name, count in more.items())
     if tree is not None:
         tree.close_idle()
 
@@ -489,7 +484,7 @@ def _trigger(
 
 
 def _paper_demand(
-    inputs: DemandInput, ledger: Ledger, settings: Settings, shared: Mapping[str, Resources]
+    inputs: DemandInput, ledger: Ledger, settings: Settings, shared: Iterable[Snapshot]
 ) -> ClusterDemand:
     """Natjam, section 3.2: (1) the cluster is full, (2) pending > entries on the reclaim list.
 
@@ -505,7 +500,9 @@ def _paper_demand(
     )
     shut = outside_hours(settings.hours or (), over, inputs.now_ms)
     over = tuple(name for name in over if name not in shut)
-    free = total_free({**shared, **snapshot.free_by_node})
+    free = total_free(snapshot.free_by_node)
+    for part in shared:
+        free = plus(free, total_free(ServedPartition(part, FreeCapacity(part.free_by_node)).idle))
     for order in inputs.here(ledger.freed_unassigned(inputs.as_of_ms)):
         free = at_least(NOTHING, minus(free, times(order.request_size, order.serves)))
     wishes: list[ApplicationDemand] = []

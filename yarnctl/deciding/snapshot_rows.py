@@ -76,10 +76,10 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """How a snapshot differs from the one before. ``order``: where appending new rows does not give it.
 
     ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node), and of
-    what is read, ``reserved_free``, ``reserved_priority``, ``left_out``, ``aside``, ``reservations`` (by
-    application), both limits of users, ``held_back``, ``user_percents`` and ``left_alone``: all of them, if
-    they differ. A flat tree has no ``parents``; they are sorted by path. ``labelled``: of the labels of which
-    something differs; only these have ``nodes``.
+    what is read, ``reserved_free``, ``reserved_priority``, ``node_totals``, ``left_out``, ``aside``,
+    ``reservations`` (by application), both limits of users, ``held_back``, ``user_percents`` and
+    ``left_alone``: all of them, if they differ. A flat tree has no ``parents``; they are sorted by path.
+    ``labelled``: of the labels of which something differs; only these have ``nodes``.
     """
 
     total: Resources | None = None
@@ -110,6 +110,7 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     is_shared: bool | None = None
     resource_names: tuple[str, ...] | None = None
     left_alone: tuple[str, ...] | None = None
+    node_totals: Mapping[str, Resources] | None = None
 
 
 NO_CHANGE = SnapshotChange()
@@ -184,6 +185,7 @@ class Writer:
         self._held_back: tuple[str, ...] = ()
         self._user_percents: dict[str, float] = {}
         self._left_alone: tuple[str, ...] = ()
+        self._node_totals: dict[str, Resources] = {}
         self._total = self._largest = self._smallest = NOT_READ
 
     def change(self, snapshot: Snapshot) -> SnapshotChange:
@@ -194,6 +196,7 @@ class Writer:
         reservations = {name: snapshot.reserved[name] for name in sorted(snapshot.reserved)}
         user_limits, active_limits = _by_name(snapshot.user_limits), _by_name(snapshot.active_limits)
         user_percents = dict(sorted(snapshot.user_percents.items()))
+        node_totals = dict(sorted(snapshot.node_totals.items()))
         left_alone = tuple(sorted(name for name, view in self._views.items() if view.left_alone))
         free: dict[str, Resources | None] = {
             node: size for node, size in snapshot.free_by_node.items() if self._free.get(node) != size
@@ -234,8 +237,9 @@ class Writer:
             is_shared=snapshot.is_shared if snapshot.is_shared != self._is_shared else None,
             resource_names=snapshot.resource_names if snapshot.resource_names != self._names else None,
             left_alone=left_alone if left_alone != self._left_alone else None,
+            node_totals=node_totals if node_totals != self._node_totals else None,
         )
-        self._left_alone = left_alone
+        self._left_alone, self._node_totals = left_alone, node_totals
         self._names = snapshot.resource_names
         for label in change.labels_gone:
             del self._labelled[label]
@@ -325,6 +329,7 @@ class Reader:
         self.is_shared = False
         self.resource_names: tuple[str, ...] = ()
         self.left_alone: frozenset[str] = frozenset()
+        self.node_totals: Mapping[str, Resources] = {}
 
     def snapshot(self, change: SnapshotChange) -> Snapshot:
         """Apply a change; return the new snapshot."""
@@ -351,6 +356,7 @@ class Reader:
             nodes=self.nodes,
             is_shared=self.is_shared,
             resource_names=self.resource_names,
+            node_totals=self.node_totals,
         )
 
     def _views(self) -> tuple[ApplicationView, ...]:
@@ -406,6 +412,8 @@ class Reader:
         self.nodes = self.nodes if change.nodes is None else change.nodes
         self.is_shared = self.is_shared if change.is_shared is None else change.is_shared
         self.resource_names = change.resource_names or self.resource_names
+        if change.node_totals is not None:
+            self.node_totals = change.node_totals
         if change.left_alone is not None:
             self.left_alone = frozenset(change.left_alone)
 

@@ -17,13 +17,15 @@ component by component.
 * A request beyond the headroom gives up a reservation of its own that is large enough; if there is none the
   application is passed over. So does one that has as many reservations as containers requested.
 * A request that fits on the node takes it. Another one reserves it, unless it would have to give up a
-  reservation.
+  reservation. A request that is larger than the node passes.
+* In a shared partition's second descent (``shares_idle``) each queue's limit is its maximum alone.
+* The container or reservation that was found must fit under the maximum of every queue above. Otherwise the
+  node grants nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import zip_longest
 from typing import NamedTuple, Protocol
 
 from yarnctl.deciding.forecast import SimulatedRequest
@@ -36,7 +38,8 @@ class TreeState(Protocol):
     """What a descent reads of the model of a tree (:class:`yarnctl.deciding.tree_model.QueueTreeModel`)."""
 
     root: QueueNode
-    largest_node: Resources
+    cluster_total: Resources
+    shares_idle: bool
 
     @property
     def reserved(self) -> Mapping[str, Resources]:
@@ -66,21 +69,28 @@ class Taking(NamedTuple):
 
 
 class TreeDescent:
-    """A descent with the state of a tree, for a node with ``free`` capacity."""
+    """A descent with the state of a tree, for a node of a size with ``free`` capacity."""
 
-    def __init__(self, tree: TreeState, free: Resources) -> None:
+    def __init__(self, tree: TreeState, free: Resources, node_size: Resources) -> None:
         self._tree = tree
         self._free = free
-        root = tree.root
-        self._total = at_least(root.maximum, Resources(1, 1))
-        self._step = root.smallest
+        self._node_size = node_size
+        self._total = at_least(tree.cluster_total, Resources(1, 1))
+        self._step = tree.root.smallest
 
     def from_root(self) -> Taking | None:
         """Return what gets the free capacity; None: nothing does."""
         root = self._tree.root
         if not root.active or not fits(self._step, self._free) or min(self._free[:2]) <= 0:
             return None
-        return self._enter(root, root.maximum)[0]
+        found = self._enter(root, root.maximum)[0]
+        return found if found is not None and self._is_accepted(found) else None
+
+    def _is_accepted(self, taking: Taking) -> bool:
+        """Return whether a container or reservation fits under every maximum."""
+        size = taking.request.size
+        more = minus(size, size) if taking.gives_up else size
+        return all(fits(plus(each.used, more), each.maximum) for each in taking.queue.chain)
 
     def is_less(self, left: Resources, right: Resources) -> bool:
         """Return whether a vector has the smaller shares of the cluster."""
@@ -88,7 +98,7 @@ class TreeDescent:
 
     def _enter(self, queue: QueueNode, limit_resources: Resources) -> tuple[Taking | None, Resources | None]:
         """Return what a queue takes, or what it keeps from its later siblings (None: it was not left)."""
-        if not self.is_less(limit_resources, queue.maximum):
+        if self._tree.shares_idle or not self.is_less(limit_resources, queue.maximum):
             limit_resources = queue.maximum
         if queue.model is not None:
             return self._leaf(queue, limit_resources)
@@ -150,16 +160,14 @@ class TreeDescent:
         ``beyond_resources``: its size less the headroom; ``over_resources``: the user's, over the limit.
         """
         tree, size = self._tree, request.size
-        if not fits(size, tree.largest_node):
+        if not fits(size, self._node_size):
             return None
         is_over = self.is_less(beyond_resources, over_resources)
         lacking = over_resources if is_over else beyond_resources
         gives_up = max(lacking) > 0
         may_have_more = tree.may_have_more(request)
         if not fits(size, self._free):
-            # A node without any of a requested resource type is not reserved.
-            others = zip_longest(size[2:], self._free[2:], fillvalue=0)
-            if may_have_more and not gives_up and all(part == 0 or have > 0 for part, have in others):
+            if may_have_more and not gives_up:
                 return Taking(queue, place, request, reserves=True)
             return None
         if may_have_more and not gives_up:

@@ -17,7 +17,8 @@ Source: docs/facts/hadoop.md, section 5, tried on a ResourceManager 3.4.2. Rules
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 from types import MappingProxyType
 
 from yarnctl.deciding.forecast import (
@@ -43,13 +44,16 @@ class UserLimits:
     Source: docs/facts/hadoop.md, section 5 (``UsersManager.computeUserLimit``): the larger of an equal part
     of what the active users hold, and minimum-user-limit-percent of what is guaranteed or held; at most
     guarantee x user-limit-factor; rounded up to the smallest container. Reserved counts as held. Vectors
-    have memory and vcores only, and are compared by their shares of the cluster, the larger one first.
+    are compared by their shares, the larger one first: those of the partition, and what a user holds and the
+    limit by those of the cluster. A user is active with a pending request for any partition.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self.total = at_least(Resources(*snapshot.total[:2]), Resources(1, 1))
-        self.smallest = Resources(*snapshot.smallest[:2])
+        self.total = at_least(snapshot.total, Resources(1, 1))
+        self._cluster_total = at_least(snapshot.cluster_total, self.total)
+        self.smallest = snapshot.smallest
         self._percents = snapshot.user_percents
+        self._elsewhere = snapshot.active_elsewhere
         self._users: dict[str, set[str]] = {}
         self._pending: dict[str, dict[str, int]] = {}
         for view in snapshot.applications:
@@ -70,48 +74,63 @@ class UserLimits:
     @staticmethod
     def held(model: QueueModel, user: str) -> Resources:
         """Return what a user's containers and reservations have in a leaf."""
-        return Resources(*model.user_used.get(user, NOTHING)[:2])
+        return model.user_used.get(user, NOTHING)
 
-    def of(self, queue: QueueNode, user: str) -> Resources | None:
-        """Return the limit of a user in a leaf; None: there is none."""
+    def of(self, queue: QueueNode, user: str, most_resources: Resources | None = None) -> Resources | None:
+        """Return the limit of a user in a leaf; None: there is none.
+
+        ``most_resources``: the highest limit (None: that of the leaf).
+        """
         model = queue.model
         assert model is not None
         percent = self._percents.get(queue.path)
-        most = model.view.user_limit
+        most = most_resources or model.view.user_limit
         if percent is None:
-            most = model.user_limits.get(user, most)
-            return None if most is None else self._rounded(Resources(*most[:2]))
-        least = self._larger(Resources(*queue.guaranteed[:2]), self.smallest)
+            most = most_resources or model.user_limits.get(user, most)
+            return None if most is None else self._rounded(most)
+        least = self._larger(queue.guaranteed, self.smallest)
         held = {each: self.held(model, each) for each in sorted(self._users.get(queue.path, ()))}
-        whole = self._rounded(Resources(*(sum(size[kind] for size in held.values()) for kind in (0, 1))))
-        whole = plus(whole, self.smallest) if self.shares(whole) >= self.shares(least) else least
+        whole = self._rounded(self._consumed(held.values()))
+        whole = plus(whole, self.smallest) if self._shares(whole) >= self._shares(least) else least
         limit = Resources(*(math.ceil(int(part * percent) / 100) for part in whole))
-        active = [size for each, size in held.items() if self._pending.get(queue.path, {}).get(each, 0) > 0]
+        elsewhere = self._elsewhere.get(queue.path, frozenset())
+        pending = self._pending.get(queue.path, {})
+        active = {each for each in held.keys() | elsewhere if each in elsewhere or pending.get(each, 0) > 0}
         if active:
-            sums = (sum(size[kind] for size in active) + self.smallest[kind] for kind in (0, 1))
+            sums = self.smallest
+            for each in active:
+                sums = plus(sums, held.get(each, NOTHING))
             limit = self._larger(Resources(*(-(-part // len(active)) for part in sums)), limit)
-        if most is not None and self.shares(limit) > self.shares(most):
-            limit = Resources(*most[:2])
+        if most is not None and self._shares(limit) > self._shares(most):
+            limit = most
         return self._rounded(limit)
+
+    def _consumed(self, held: Iterable[Resources]) -> Resources:
+        """Return the sum of the users' dominant shares, as a part of the partition."""
+        total = self.total
+        if len(total) == 2:
+            sizes = list(held)
+            return Resources(*(sum(size[kind] for size in sizes) for kind in (0, 1)))
+        ratio = sum(
+            max(part / whole for part, whole in zip(size, total, strict=False) if whole) for size in held
+        )
+        return Resources(*(math.ceil(round(part * ratio, 6)) for part in total))
 
     def is_over(self, held_resources: Resources, limit_resources: Resources | None) -> bool:
         """Return whether what is held exceeds a limit."""
-        return limit_resources is not None and self.shares(held_resources) > self.shares(limit_resources)
+        total = self._cluster_total
+        return limit_resources is not None and shares(held_resources, total) > shares(limit_resources, total)
 
-    def shares(self, size: Resources) -> tuple[int, ...]:
-        """Return the shares of the cluster, the largest first."""
+    def _shares(self, size: Resources) -> tuple[int, ...]:
+        """Return the shares of the partition, the largest first."""
         return shares(size, self.total)
 
     def _larger(self, left: Resources, right: Resources) -> Resources:
-        return left if self.shares(left) >= self.shares(right) else right
+        return left if self._shares(left) >= self._shares(right) else right
 
     def _rounded(self, size: Resources) -> Resources:
-        return Resources(
-            *(
-                -(-part // step) * step if step else part
-                for part, step in zip(size[:2], self.smallest, strict=True)
-            )
-        )
+        steps = zip_longest(size, self.smallest, fillvalue=0)
+        return Resources(*(-(-part // step) * step if step else part for part, step in steps))
 
 
 def parent_path(queue: str) -> str:
@@ -123,10 +142,13 @@ class QueueTreeModel:
     """The queues of a snapshot with parents; ``queues`` are its leaves, with the expected capacity free.
 
     ``reserved``: application -> reserved for it. ``held``: node -> application that is foreseen to reserve
-    it.
+    it. ``shares_idle``: the requests are those without a label, of a shared partition.
     """
 
-    def __init__(self, snapshot: Snapshot, queues: Mapping[str, QueueModel]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, queues: Mapping[str, QueueModel], *, shares_idle: bool = False
+    ) -> None:
+        self.shares_idle = shares_idle
         self.reserved: dict[str, Resources] = dict(snapshot.reserved)
         self._applications = snapshot.applications
         self._on_node = dict(sorted(snapshot.reserved_by_node.items()))
@@ -135,10 +157,12 @@ class QueueTreeModel:
         self._kept_nodes = set(snapshot.reserved_by_node.keys() - snapshot.free_by_node.keys())
         self._rooms = dict(snapshot.reserved_free)
         self._in_vain: dict[tuple[str, int | None], int] = {}
-        self._fruitless: set[Resources] = set()
+        self._fruitless: set[tuple[Resources, Resources]] = set()
         self._satisfied: dict[tuple[str, int | None], Taking] = {}
         self.held: dict[str, str] = {}
         self.largest_node = snapshot.largest_node
+        self.cluster_total = at_least(snapshot.cluster_total, snapshot.total)
+        self._node_totals = snapshot.node_totals
         self._user_limits = UserLimits(snapshot) if snapshot.smallest != NOTHING else None
         self.leaves: dict[str, QueueNode] = {}
         self._used_mib: dict[str, int] = {}
@@ -336,11 +360,12 @@ class QueueTreeModel:
             if node in self._kept_nodes or node in self.held:
                 self._in_vain[key] = self._in_vain.get(key, MANY) + 1
                 return False
-        if room in self._fruitless:
+        size = self._node_totals.get(node, self.largest_node)
+        if (room, size) in self._fruitless:
             return False
-        found = TreeDescent(self, room).from_root()
+        found = TreeDescent(self, room, size).from_root()
         if found is None:
-            self._fruitless.add(room)
+            self._fruitless.add((room, size))
             return False
         queue, application = found.queue, found.request.application
         if found.reserves:

@@ -28,7 +28,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from emulator.cluster.entities import Application, Ask, Node, NodeReservation
-from emulator.cluster.queues.tree_queue import TreeQueue, shares
+from emulator.cluster.queues.tree_queue import TreeQueue
+from emulator.cluster.queues.user_shares import shares
 from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
 
@@ -55,8 +56,12 @@ PASSED = Outcome()
 class Descent:
     """A descent for one node. ``kept``: the nodes reserved for each application.
 
-    ``may_have_more``: whether a request may hold another reservation.
+    ``may_have_more``: whether a request may hold another reservation. ``missed``: counts a turn of a request
+    without a label, and returns whether idle nodes of a shared partition may serve it. ``total``: of the
+    nodes of all partitions.
     """
+
+    shares_idle = False
 
     def __init__(
         self,
@@ -64,12 +69,14 @@ class Descent:
         total: Resources,
         kept: dict[Application, list[Node]],
         may_have_more: Callable[[Application, Ask], bool],
+        missed: Callable[[Ask], bool],
     ) -> None:
         self._node = node
         self._free = node.free
         self._total = total
         self._kept = kept
         self._may_have_more = may_have_more
+        self._missed = missed
 
     def from_root(self, root_queue: TreeQueue) -> Proposal | None:
         """Return what gets the node's free capacity; None: nothing."""
@@ -82,9 +89,24 @@ class Descent:
         """Return whether a vector has the smaller shares of the cluster."""
         return shares(left, self._total) < shares(right, self._total)
 
-    def _enter(self, queue: TreeQueue, limit_resources: Resources) -> Outcome:
+    def _limit(self, queue: TreeQueue, limit_resources: Resources) -> Resources:
+        """Return the limit of a queue; ``limit_resources``: what its parent has left beside it."""
         maximum = queue.all_maximum
-        limit = limit_resources if self.is_less(limit_resources, maximum) else maximum
+        return limit_resources if self.is_less(limit_resources, maximum) else maximum
+
+    def _children(self, queue: TreeQueue) -> list[TreeQueue]:
+        """Return the children with demand."""
+        return queue.demanding
+
+    def _first_ask(self, app: Application, queue: TreeQueue) -> Ask | None:
+        return app.first_ask(queue.label)
+
+    def _maximum(self, queue: TreeQueue) -> Resources:
+        """Return up to what the queue may use, as a container that was found is checked."""
+        return queue.all_maximum
+
+    def _enter(self, queue: TreeQueue, limit_resources: Resources) -> Outcome:
+        limit = self._limit(queue, limit_resources)
         if queue.leaf is not None:
             return self._leaf(queue, limit)
         used = queue.used
@@ -92,7 +114,7 @@ class Descent:
         if not self._is_below(used, limit, reserved):
             return PASSED
         kept: Resources | None = None
-        children = queue.demanding
+        children = self._children(queue)
         for child in sorted(children, key=TreeQueue.place) if len(children) > 1 else children[:]:
             left = minus(plus(minus(limit, kept or NOTHING), child.used), used)
             found = self._enter(child, rounded_down(left, queue.smallest))
@@ -113,7 +135,7 @@ class Descent:
     def _leaf(self, queue: TreeQueue, limit_resources: Resources) -> Outcome:
         assert queue.leaf is not None
         headroom = minus(limit_resources, queue.used)
-        user_limit = queue.user_limit()
+        user_limit = queue.user_limit(shares_idle=self.shares_idle)
         is_checked = False
         active = queue.leaf.active
         for app in sorted(active, key=queue.serving_key) if queue.fair else active:
@@ -126,15 +148,17 @@ class Descent:
             if user_limit is not None:
                 held = queue.held_by(app.user)
                 if self.is_less(user_limit, held):
-                    if self.is_less(user_limit, minus(held, Resources(*own_resources[:2]))):
+                    if self.is_less(user_limit, minus(held, own_resources)):
                         continue
                     over = minus(held, user_limit)
-            ask = app.first_ask(queue.label)
+            ask = self._first_ask(app, queue)
             if ask is None:
                 continue
             size = ask.size
             if not fits(size, plus(headroom, own_resources)):
                 return Outcome(kept=headroom)
+            if not ask.label and not self._missed(ask) and self.shares_idle:
+                continue
             found = self._offer(queue, app, ask, minus(size, headroom), over)
             if found is not None:
                 return Outcome(found)
@@ -183,11 +207,39 @@ class Descent:
     def _is_accepted(self, proposal: Proposal) -> bool:
         queue, ask = proposal.queue, proposal.ask
         given_up = NOTHING if proposal.given_up is None else ask.size
-        limit, held = queue.user_limit(), queue.held_by(proposal.app.user)
-        if limit is not None and self.is_less(limit, minus(held, Resources(*given_up[:2]))):
+        limit, held = queue.user_limit(shares_idle=self.shares_idle), queue.held_by(proposal.app.user)
+        if limit is not None and self.is_less(limit, minus(held, given_up)):
             return False
         more = minus(ask.size, given_up)
-        return all(fits(plus(each.used, more), each.all_maximum) for each in queue.chain)
+        return all(fits(plus(each.used, more), self._maximum(each)) for each in queue.chain)
+
+
+class IdleDescent(Descent):
+    """A descent for a node of a shared partition that looks at requests without a label.
+
+    The limit of every queue is all of the partition, and so is the highest limit of a user.
+    """
+
+    shares_idle = True
+
+    def _limit(self, queue: TreeQueue, limit_resources: Resources) -> Resources:
+        return self._maximum(queue)
+
+    def _children(self, queue: TreeQueue) -> list[TreeQueue]:
+        return [child for child in queue.below if self._wants(child)]
+
+    def _wants(self, queue: TreeQueue) -> bool:
+        if queue.leaf is not None:
+            return any(self._first_ask(app, queue) is not None for app in queue.leaf.demand)
+        return any(map(self._wants, queue.below))
+
+    def _first_ask(self, app: Application, queue: TreeQueue) -> Ask | None:
+        """Return the first request without a label; a master never goes to such a node."""
+        ask = app.first_ask("")
+        return ask if ask is not None and ask.priority else None
+
+    def _maximum(self, queue: TreeQueue) -> Resources:
+        return queue.chain[-1].all_maximum
 
 
 def rounded_down(size: Resources, step_resources: Resources) -> Resources:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Collection
 from itertools import zip_longest
 from typing import Protocol, Self
@@ -16,10 +14,8 @@ from emulator.cluster.entities import (
     TreeLeafConfig,
     with_others,
 )
-from yarnctl import units
-from yarnctl.units import NOTHING, Resources, at_least, at_most, minus, plus
-
-_SINGLE = struct.Struct("f")
+from emulator.cluster.queues.user_shares import SMALLEST, UserShares
+from yarnctl.units import NOTHING, Resources, at_most, minus, plus
 
 
 class QueueSource(Protocol):
@@ -50,38 +46,18 @@ class QueueSource(Protocol):
         """Return the queue of an application of a user that names ``queue``."""
 
 
-SMALLEST = Resources(1, 0)
-"""The smallest container, as GET /scheduler-overview shows it."""
-
-
 class SharedLeaf(LeafQueue):
-    """A leaf of a tree: where users share it, the limit of each follows what all of them use.
+    """A leaf of a tree, whose users share it; ``shared``: what they hold of the nodes without a label.
 
-    Source: docs/facts/hadoop.md, section 5, and ``UsersManager.computeUserLimit``. Of the larger of two
-    shares, that of the active users and minimum-user-limit-percent of what is used or guaranteed, at most
-    user-limit-factor x guarantee. Shares are rounded up to ``smallest``, the smallest container.
-
-    ``held``: by user, what its containers and reservations have on nodes without a label. ``users_ratio``:
-    the sum of the users' dominant shares of the cluster. YARN adds each change to it in 32 bits, and rounds
-    what follows from it up: after some changes the limit may be one ``smallest`` higher.
+    ``guaranteed_others``, ``maximum_others``: of the other resource types.
     """
 
-    __slots__ = ("_fixed_mib", "_total", "held", "smallest", "users_ratio")
+    __slots__ = ("_fixed_mib", "guaranteed_others", "maximum_others", "shared")
 
     def __post_init__(self) -> None:
-        self.smallest = SMALLEST
-        self.held: dict[str, Resources] = {}
-        self.users_ratio = 0.0
-        self._total = Resources(1, 1)
+        self.shared = UserShares()
+        self.guaranteed_others = self.maximum_others = NOTHING
         super().__post_init__()
-
-    def resize(self, total_mib: int, total_vcores: int) -> None:
-        """Set the limits for a cluster of this size."""
-        self._total = Resources(max(1, total_mib), max(1, total_vcores))
-        self.users_ratio = 0.0
-        for size in self.held.values():
-            self.users_ratio = _single(self.users_ratio + self._ratio(size))
-        super().resize(total_mib, total_vcores)
 
     @property
     def user_mib(self) -> int | None:
@@ -95,72 +71,47 @@ class SharedLeaf(LeafQueue):
 
     def user_limit(self) -> Resources | None:
         """Return what no user is given more beyond; None: no limit."""
-        config, smallest = self.config, self.smallest
-        percent = config.user_percent if isinstance(config, TreeLeafConfig) else 100
-        fixed_mib, factor = self._fixed_mib, config.user_limit_factor
-        if fixed_mib is None and percent == 100:
+        fixed_mib, factor, total = self._fixed_mib, self.config.user_limit_factor, self.shared.total
+        if factor is None and fixed_mib is not None:
+            most = Resources(fixed_mib, -(-fixed_mib * total[1] // total[0]))
+            return self.shared.limit(self, self.all_guaranteed, most)
+        return self.limit_of(self.shared, self.all_guaranteed, self.all_maximum)
+
+    def limit_of(
+        self, shared: UserShares, guaranteed_resources: Resources, maximum_resources: Resources
+    ) -> Resources | None:
+        """Return what no user is given more beyond of a partition; None: no limit."""
+        factor = self.config.user_limit_factor
+        if factor is None and self.user_percent == 100:
             return None
-        guaranteed = self._larger(self.guaranteed, smallest)
-        if fixed_mib is None:
-            most = Resources(self.maximum_mib, self.maximum_vcores)
-        elif factor is None:
-            most = Resources(fixed_mib, -(-fixed_mib * self._total[1] // self._total[0]))
-        else:
-            most = Resources(max(fixed_mib, int(smallest[0] * factor)), int(guaranteed[1] * factor))
-        if percent == 100:
-            return self._rounded_up(most)
-        whole = self._rounded_up(
-            Resources(*(math.ceil(_single(part * self.users_ratio)) for part in self._total))
-        )
-        whole = guaranteed if self._shares(whole) < self._shares(guaranteed) else plus(whole, smallest)
-        limit = Resources(*(math.ceil(int(part * percent) / 100) for part in whole))
-        active = {app.user for app in self.demand}
-        if active:
-            sums = [smallest, *(self.held.get(user, NOTHING) for user in active)]
-            parts = (-(-sum(size[kind] for size in sums) // len(active)) for kind in (0, 1))
-            limit = self._larger(Resources(*parts), limit)
-        return self._rounded_up(most if self._shares(most) < self._shares(limit) else limit)
+        most = maximum_resources
+        if factor is not None and any(guaranteed_resources):
+            least = shared.larger(guaranteed_resources, shared.smallest)
+            most = Resources(*(int(part * factor) for part in least))
+        return shared.limit(self, guaranteed_resources, most)
 
-    def _ratio(self, size: Resources) -> float:
-        return max(_single(part / whole) for part, whole in zip(size, self._total, strict=True))
+    @property
+    def user_percent(self) -> int:
+        """minimum-user-limit-percent."""
+        return self.config.user_percent if isinstance(self.config, TreeLeafConfig) else 100
 
-    def _shares(self, size: Resources) -> tuple[int, ...]:
-        return shares(size, self._total)
+    @property
+    def all_guaranteed(self) -> Resources:
+        """The guarantee of all resource types."""
+        return with_others(self.guaranteed[0], self.guaranteed[1], self.guaranteed_others)
 
-    def _larger(self, left: Resources, right: Resources) -> Resources:
-        return left if self._shares(left) >= self._shares(right) else right
-
-    def _rounded_up(self, size: Resources) -> Resources:
-        steps = zip(size, self.smallest, strict=True)
-        return Resources(*(-(-part // step) * step if step else part for part, step in steps))
-
-    def hold(self, user: str, size: Resources) -> None:
-        """Count a container or a reservation of a user (negative: not any more)."""
-        before = self.held.get(user, NOTHING)
-        self.held[user] = after = plus(before, size)
-        change = _single(self._ratio(after) - self._ratio(before))
-        self.users_ratio = _single(self.users_ratio + change)
-
-
-def _single(number: float) -> float:
-    """Return a number as Java holds it in 32 bits."""
-    return float(_SINGLE.unpack(_SINGLE.pack(number))[0])
-
-
-def shares(size: Resources, total: Resources) -> tuple[int, ...]:
-    """Return the shares of the cluster, the largest first, in a common unit."""
-    if len(size) > 2 or len(total) > 2:
-        return units.shares(size, at_least(total, Resources(1, 1)))
-    first, second = size[0] * max(1, total[1]), size[1] * max(1, total[0])
-    return (first, second) if first >= second else (second, first)
+    @property
+    def all_maximum(self) -> Resources:
+        """The maximum of all resource types."""
+        return with_others(self.maximum_mib, self.maximum_vcores, self.maximum_others)
 
 
 class TreeQueue:
     """A parent, or a leaf with its ``leaf``, and what is used at and below it, reserved included.
 
     ``chain``: the queue and its ancestors, root last. ``below``: its children. ``demanding``: those with
-    demand at or below them. ``label``: of the nodes that it is about; ``users``: what each holds of them, of
-    a leaf with a label. ``reserved``: what is reserved at and below it. ``smallest``: the smallest container.
+    demand at or below them. ``label``: of the nodes that it is about; ``users``: what the users of a leaf
+    hold of them. ``reserved``: what is reserved at and below it. ``smallest``: the smallest container.
     ``used_others``, ``guaranteed_others``, ``maximum_others``: the same of the scheduler's other resource
     types, as vectors without memory and vcores.
     """
@@ -176,7 +127,7 @@ class TreeQueue:
         self.above = parent_queue
         self.leaf = leaf
         self.label = label
-        self.users: dict[str, Resources] = {}
+        self.users = leaf.shared if isinstance(leaf, SharedLeaf) and not label else UserShares()
         self.name = config.name
         self.chain: tuple[TreeQueue, ...] = (self,) if parent_queue is None else (self, *parent_queue.chain)
         self.demanding: list[TreeQueue] = []
@@ -245,12 +196,16 @@ class TreeQueue:
         ):
             self._set_absolute(config.absolute, config.absolute_maximum)
         self._total = Resources(total_mib, total_vcores)
+        self.users.resize(with_others(total_mib, total_vcores, other_resources))
         self._guaranteed_share = self._dominant_share(
             self.guaranteed[0], self.guaranteed[1], self.guaranteed_others
         )
         if self.leaf is not None and not self.label:
             self.leaf.guaranteed = self.guaranteed
             self.leaf.maximum_mib, self.leaf.maximum_vcores = self.maximum
+            if isinstance(self.leaf, SharedLeaf):
+                self.leaf.guaranteed_others = self.guaranteed_others
+                self.leaf.maximum_others = self.maximum_others
 
     def _set_absolute(self, least_resources: Resources, most_resources: Resources | None) -> None:
         """Set limits that are given as resources. Siblings that want more than their parent has share it."""
@@ -293,23 +248,28 @@ class TreeQueue:
         return with_others(self.used_mib, self.used_vcores, self.used_others)
 
     @property
+    def all_guaranteed(self) -> Resources:
+        """The guarantee of all resource types."""
+        return with_others(self.guaranteed[0], self.guaranteed[1], self.guaranteed_others)
+
+    @property
     def all_maximum(self) -> Resources:
         """The maximum of all resource types."""
         return with_others(self.maximum[0], self.maximum[1], self.maximum_others)
 
-    def user_limit(self) -> Resources | None:
-        """Return what no user of this leaf is given more beyond; with a label factor x guarantee."""
+    def user_limit(self, *, shares_idle: bool = False) -> Resources | None:
+        """Return what no user of this leaf is given more beyond; ``shares_idle``: of a shared partition."""
         leaf = self.leaf
         assert isinstance(leaf, SharedLeaf)
+        if shares_idle:
+            return self.users.limit(leaf, self.all_guaranteed, self.chain[-1].all_maximum)
         if not self.label:
             return leaf.user_limit()
-        factor = leaf.config.user_limit_factor
-        return None if factor is None else Resources(*(int(part * factor) for part in self.guaranteed))
+        return leaf.limit_of(self.users, self.all_guaranteed, self.all_maximum)
 
     def held_by(self, user: str) -> Resources:
-        """Return what a user of this leaf holds, on nodes without a label with its reservations."""
-        assert isinstance(self.leaf, SharedLeaf)
-        return (self.users if self.label else self.leaf.held).get(user, NOTHING)
+        """Return what a user of this leaf holds, with its reservations."""
+        return self.users.held.get(user, NOTHING)
 
     def count(self, memory_mib: int, vcores: int, other_resources: Resources = NOTHING) -> None:
         """Count room as used (negative: freed) here and in all ancestors."""

@@ -100,6 +100,10 @@ class SchedulerRig:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
+        self._launch()
+        return self
+
+    def _launch(self) -> None:
         folder, libraries = Path(self._folder.name), jars(self.version)
         classes = _classes(self.version, libraries)
         (folder / "log4j.properties").write_text(LOGGING.replace("INFO", "ERROR", 1), encoding="utf-8")
@@ -117,9 +121,12 @@ class SchedulerRig:
                 [*java, "scheduling.SchedulerRig"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=folder,
             )  # fmt: skip
-        return self
 
     def __exit__(self, *_: object) -> None:
+        self._end()
+        self._folder.cleanup()
+
+    def _end(self) -> None:
         process = self._process
         if process is not None:
             assert process.stdin is not None
@@ -129,7 +136,6 @@ class SchedulerRig:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        self._folder.cleanup()
 
     def call(self, command: str, **given: object) -> dict[str, Any]:
         """Perform one command; raises RigFailed with what the program reports."""
@@ -161,7 +167,11 @@ class SchedulerRig:
             self.url = f"http://127.0.0.1:{ports[-1]}"
             self._starts += 1
             store = {LABEL_STORE: f"file://{self._folder.name}/labels-{self._starts}"}
-            self.types = tuple(filter(None, configuration.get(TYPES, "").split(",")))
+            types = tuple(filter(None, configuration.get(TYPES, "").split(",")))
+            if types != self.types:  # Hadoop's classes keep vectors of the first ResourceManager's types
+                self.types = types
+                self._end()
+                self._launch()
             self.call("start", configuration={**addresses, **store, **configuration})
 
     def label(self, exclusive: Mapping[str, bool], hosts: Mapping[str, str]) -> None:
@@ -226,6 +236,7 @@ class SchedulerRig:
 
         ``in_vain``: node -> how often its reservation was tried without success, since a reservation of that
         request was made or ended. ``users_ratios``: leaf -> the sum of its users' shares of the cluster.
+        ``labelled_ratios``: label -> the same of its nodes.
         ``ranked_mib``: application -> the memory by which a fair leaf orders it. ``refused``: application ->
         priority -> how often shared partitions have refused its request without a label.
         """

@@ -16,6 +16,8 @@ USERS = ("ann", "ben", "cid")
 ORDERS = ("utilization", "priority-utilization")
 PREFIX = "yarn.scheduler.capacity."
 GPU, GPUS_MAX = "gpu", 4
+EXCLUSIVE = 0.75
+"""How many labels are exclusive, which is YARN's default."""
 Mode = Literal["percentage", "weight", "absolute"]
 MODES: tuple[Mode, ...] = ("percentage", "weight", "absolute")
 
@@ -53,7 +55,7 @@ class TreeDraw:
         self.labels: dict[str, bool] = {}
         if wide and wide_chance.random() < 0.5:
             names = ("x", "y")[: wide_chance.randint(1, 2)]
-            self.labels = {name: wide_chance.random() < 0.5 for name in names}
+            self.labels = {name: wide_chance.random() < EXCLUSIVE for name in names}
             self.mode = "percentage"
         marked = [name for name in self.labels for _ in range(wide_chance.randint(1, 2))]
         self.node_labels = (*marked, *[""] * self.nodes)[: max(self.nodes, len(marked) + 2)]

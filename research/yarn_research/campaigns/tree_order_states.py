@@ -20,7 +20,6 @@ from emulator.cluster.entities import (
     NodeReservation,
 )
 from emulator.cluster.queue_tree import TreeScheduler
-from emulator.cluster.queues.tree_queue import SharedLeaf
 from emulator.cluster.resource_manager import ResourceManager as EmulatedManager
 from emulator.scenario.scheduler_file import queues_of_keys
 from tests import http_client
@@ -251,12 +250,9 @@ class EmulatedTree:
         scheduler.types = draw.types
         if draw.labels:
             scheduler.set_labels(draw.labels)
-        for leaf in scheduler.queues.values():
-            assert isinstance(leaf, SharedLeaf)
-            leaf.smallest = SLOT
         for tree in scheduler.trees.values():
             for queue in tree.values():
-                queue.smallest = SLOT
+                queue.smallest = queue.users.smallest = SLOT
         for index, (size, label) in enumerate(zip(draw.node_sizes, draw.node_labels, strict=True)):
             others = beside(size)
             self.rm.register_node(
@@ -293,10 +289,10 @@ class EmulatedTree:
         for name, refused in history.get("refused", {}).items():
             for ask in self._apps[name].asks:
                 ask.missed = refused.get(str(ask.priority), 0)
-        for path, ratio in history.get("users_ratios", {}).items():
-            shared = self.scheduler.queues[path.partition(".")[2]]
-            assert isinstance(shared, SharedLeaf)
-            shared.users_ratio = ratio
+        ratios = {"": history.get("users_ratios", {}), **history.get("labelled_ratios", {})}
+        for label, leaves in ratios.items():
+            for path, ratio in leaves.items():
+                scheduler.trees[label][path.partition(".")[2]].users.ratio = ratio
         self.names = {app: name for name, app in self._apps.items()}
 
     def wake(self, app: Application) -> None:

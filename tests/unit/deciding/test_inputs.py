@@ -303,7 +303,9 @@ def test_a_tree_is_written_by_what_changes_and_a_flat_one_not_at_all() -> None:
     busier = tree({"res": 2, "eng.lab": 1}, reserved={"m": 2}, user_limits={"u": 1})
     busier = msgspec.structs.replace(busier, active_limits={"root.res": {"u": slots(1)}})
     flat = msgspec.structs.replace(busier, parents=(), reserved={}, user_limits={}, active_limits={})
-    nested = msgspec.structs.replace(nested, held_back=("late",), reserved_priority={"n1": 20})
+    nested = msgspec.structs.replace(
+        nested, held_back=("late",), reserved_priority={"n1": 20}, node_totals={"n2": slots(2)}
+    )
     for snapshot, parents, gone in (
         (nested, ["root", "root.eng"], []),
         (nested, [], []),
@@ -318,6 +320,7 @@ def test_a_tree_is_written_by_what_changes_and_a_flat_one_not_at_all() -> None:
         assert (seen.user_limits, seen.held_back) == (snapshot.user_limits, snapshot.held_back)
         assert seen.active_limits == snapshot.active_limits
         assert seen.reserved_priority == snapshot.reserved_priority
+        assert seen.node_totals == snapshot.node_totals
         assert again.change(seen) == change
     text = msgspec.json.encode(Writer(DEFAULT).change(flat))
     assert not any(

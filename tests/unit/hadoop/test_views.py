@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from yarnctl.deciding.model import ContainerRequest
@@ -160,6 +161,14 @@ def test_room_of_a_cluster():
         yarn.NodeRow("c", "DECOMMISSIONING", available_mib=4, available_vcores=4),
     ]
     assert views.cluster_room(views.by_partition(nodes)[""]) == ((14, 8), (6, 2), {"b": (3, 1)})
+
+
+def test_a_node_without_free_memory_counts_with_its_free_gpus():
+    """Once memory is freed there, a request that wants both fits."""
+    amounts = msgspec.Raw(b'{"resourceInformation":[{"name":"gpu","value":2}]}')
+    nodes = [yarn.NodeRow("a", "RUNNING", available=yarn.Vector(0, 0, amounts))]
+    assert views.cluster_room(nodes, ("gpu",))[2] == {"a": Resources(0, 0, 2)}
+    assert views.cluster_room(nodes)[2] == {}
 
 
 def test_an_application_just_accepted_by_3_5_has_no_containers():

@@ -274,6 +274,7 @@ class ClusterObserver:
             reserved_priority=priorities,
             parents=parents,
             reserved={row.application: size for row, size in holders},
+            node_totals=views.node_totals(nodes, largest, names) if parents and names else {},
         )
 
     def _smallest(self) -> Resources:

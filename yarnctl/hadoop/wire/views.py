@@ -109,7 +109,7 @@ def queue_view(
     limit: Resources | None = None
     if queue.user_limit_factor >= 0:
         base = at_least(guaranteed, smallest_resources) if guaranteed[:2] != NOTHING else guaranteed
-        limit = _limit(Resources(*(int(part * queue.user_limit_factor) for part in base)), maximum)
+        limit = Resources(*(int(part * queue.user_limit_factor) for part in base))
         if fits(maximum, limit):
             limit = None
     return QueueView(
@@ -212,12 +212,11 @@ def user_limits(
         rows = () if queue is None or queue.users is None else queue.users.rows
         active = sum(row.is_active for row in rows)
         for row in rows:
-            shown_limit = NOTHING if row.limit is None else row.limit.resources
-            limit = _limit(shown_limit, view.maximum)
+            limit = NOTHING if row.limit is None else row.limit.of(names)
             highest = view.user_limit
             if queue is not None and row.weight != 1:
                 highest = _weighted(view, queue.user_limit_factor * row.weight)
-            if shown_limit != NOTHING and limit != view.user_limit and not fits(view.maximum, limit):
+            if limit[:2] != NOTHING and limit != view.user_limit and not fits(view.maximum, limit):
                 is_highest = highest is not None and fits(highest, limit)
                 if active > 1 or is_highest or not fits(row.used.of(names), limit):
                     found.setdefault(view.queue, {})[row.user] = limit
@@ -243,11 +242,6 @@ def _weighted(view: QueueView, factor: float) -> Resources | None:
     if factor < 0:
         return None
     return at_most(Resources(*(int(part * factor) for part in view.guaranteed)), view.maximum)
-
-
-def _limit(user_resources: Resources, maximum_resources: Resources) -> Resources:
-    """Return a user's limit; YARN compares dominant shares, so other types, cut off to few, bind seldom."""
-    return Resources(*user_resources[:2], *maximum_resources[2:])
 
 
 LabelledRequests = Mapping[str, tuple[ContainerRequest, ...]]
@@ -493,9 +487,19 @@ def cluster_room(
     largest = max(sizes, default=NOTHING)
     for size in sizes if names else ():  # the most of each: a node with GPUs may have less memory
         largest = at_least(largest, size)
-    offering = [node for node in nodes if node.available_mib > 0 and node.state == "RUNNING"]
-    free = {node.node: node.free_of(names) for node in sorted(offering, key=attrgetter("node"))}
+    running = sorted((node for node in nodes if node.state == "RUNNING"), key=attrgetter("node"))
+    free = {node.node: node.free_of(names) for node in running if names or node.available_mib > 0}
+    if names:  # a node without free memory counts with its free GPUs once memory is freed there
+        free = {node: size for node, size in free.items() if size[0] > 0 or any(size[2:])}
     return _sum_of(times(size, count) for size, count in sizes.items()), largest, free
+
+
+def node_totals(
+    nodes: Iterable[yarn.NodeRow], largest_node: Resources, names: Sequence[str]
+) -> dict[str, Resources]:
+    """Return the sizes of the nodes that are not like the largest one."""
+    sizes = ((node.node, node.total_of(names)) for node in nodes)
+    return {node: size for node, size in sorted(sizes) if size != largest_node}
 
 
 def names_hosts(application: yarn.AppInfo) -> bool:

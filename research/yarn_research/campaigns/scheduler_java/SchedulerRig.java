@@ -414,7 +414,7 @@ public final class SchedulerRig {
 
   /**
    * What the scheduler remembers and no answer of the web service has: how often each reservation was tried
-   * in vain, each leaf's sum of its users' shares of the cluster, which gathers errors of rounding, the
+   * in vain, each leaf's sum of its users' shares of each partition, which gathers errors of rounding, the
    * memory by which a fair leaf orders each application, and how often shared partitions have refused its
    * requests without a label, by priority.
    */
@@ -431,6 +431,7 @@ public final class SchedulerRig {
       }
     }
     ObjectNode ratios = answer.putObject("users_ratios");
+    ObjectNode labelled = answer.putObject("labelled_ratios");
     ObjectNode ranked = answer.putObject("ranked_mib");
     ObjectNode refused = answer.putObject("refused");
     Field missed =
@@ -440,6 +441,10 @@ public final class SchedulerRig {
       if (queue.getChildQueues() == null) {
         UsersManager users = (UsersManager) queue.getClass().getMethod("getUsersManager").invoke(queue);
         ratios.put(queue.getQueuePath(), users.getUsageRatio(""));
+        for (String label : manager.getRMContext().getNodeLabelManager().getClusterNodeLabelNames()) {
+          ObjectNode row = (ObjectNode) labelled.get(label);
+          (row == null ? labelled.putObject(label) : row).put(queue.getQueuePath(), users.getUsageRatio(label));
+        }
         Field changed = AbstractComparatorOrderingPolicy.class.getDeclaredField("entitiesToReorder");
         changed.setAccessible(true);
         OrderingPolicy<FiCaSchedulerApp> policy = policyOf(queue);

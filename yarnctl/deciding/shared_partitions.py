@@ -1,0 +1,122 @@
+"""Idle nodes of a shared partition serve requests without a label, after those for the label.
+
+Source: docs/facts/hadoop.md, section 5 (``SchedulingMode.IGNORE_PARTITION_EXCLUSIVITY``): the queues are in
+the order of what they use of the partition, each may have all of it, and so may each user as far as the
+shares of active users allow. A request waits first for as many turns as the cluster has nodes, and not again
+while it is granted containers there; how many turns it has had is not shown, so all are served at once.
+Masters are not served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from yarnctl.deciding.forecast import (
+    EndingContainer,
+    FreeCapacity,
+    QueueModel,
+    SimulatedRequest,
+    model_queues,
+    place_pending,
+)
+from yarnctl.deciding.model import ContainerRequest, Snapshot
+from yarnctl.deciding.order import Order
+from yarnctl.deciding.tree_model import QueueTreeModel, placed_in
+from yarnctl.units import NOTHING, Resources
+
+
+class ServedPartition:
+    """A partition whose own requests have been served from ``free``; ``placed`` per application."""
+
+    def __init__(
+        self, snapshot: Snapshot, free: FreeCapacity, coming: Iterable[Order | EndingContainer] = ()
+    ) -> None:
+        self._snapshot = snapshot
+        self._free = free
+        self._queues = model_queues(snapshot, coming)
+        self.placed, self._tree = placed_in(snapshot, self._queues, free)
+
+    @property
+    def idle(self) -> Mapping[str, Resources]:
+        """What is still free, by node."""
+        return self._free.free
+
+    def serve_idle(self, queues: Mapping[str, QueueModel]) -> dict[str, int]:
+        """Serve requests without a label from what is idle; return placed per application.
+
+        ``queues``: of the nodes without a label, with what is still pending; what is placed is taken from it.
+        """
+        part = self._idle(queues)
+        models = model_queues(part, ())
+        for path, model in models.items():
+            model.user_used = dict(self._queues[path].user_used)
+        placed = self._placed(part, models)
+        for path, queue in queues.items():
+            left = {(each.application.application, each.priority): each for each in models[path].waiting()}
+            queue.leave(
+                [
+                    each if _is_master(each) else left[each.application.application, each.priority]
+                    for each in queue.waiting()[queue.head :]
+                    if _is_master(each) or (each.application.application, each.priority) in left
+                ]
+            )
+        return placed
+
+    def _placed(self, part: Snapshot, models: Mapping[str, QueueModel]) -> dict[str, int]:
+        free = FreeCapacity(self._free.free)
+        if not part.parents:
+            return place_pending(models, free)
+        return QueueTreeModel(part, models, shares_idle=True).place(free)
+
+    def _idle(self, queues: Mapping[str, QueueModel]) -> Snapshot:
+        """Return the partition with requests without a label in the place of its own."""
+        part, used = self._snapshot, self._used()
+        held = {view.application: view.used for view in part.applications}
+        active = dict(part.active_elsewhere)
+        for view in part.applications:
+            if view.requests and view.activated:
+                active[view.queue] = active.get(view.queue, frozenset()) | {view.user}
+        requests: dict[str, list[ContainerRequest]] = {}
+        views = {view.application: view for view in part.applications}
+        for queue in queues.values():
+            for each in queue.waiting()[queue.head :]:
+                name = each.application.application
+                views[name] = each.application
+                if not _is_master(each):
+                    request = ContainerRequest(each.priority, each.size, each.containers)
+                    requests.setdefault(name, []).append(request)
+        return msgspec.structs.replace(
+            part,
+            queues=tuple(
+                msgspec.structs.replace(
+                    view, used=used[view.queue], maximum=part.total, user_limit=part.total
+                )
+                for view in part.queues
+            ),
+            parents=tuple(
+                msgspec.structs.replace(view, used=used.get(view.queue, view.used), maximum=part.total)
+                for view in part.parents
+            ),
+            applications=tuple(
+                msgspec.structs.replace(
+                    view, used=held.get(name, NOTHING), requests=tuple(requests.get(name, ()))
+                )
+                for name, view in views.items()
+            ),
+            user_limits={},
+            active_elsewhere=active,
+        )
+
+    def _used(self) -> dict[str, Resources]:
+        """Return what each queue uses after its own requests have been served."""
+        if self._tree is None:
+            return {path: queue.used for path, queue in self._queues.items()}
+        leaves = self._tree.leaves.values()
+        return {node.path: node.used for leaf in leaves for node in leaf.chain}
+
+
+def _is_master(request: SimulatedRequest) -> bool:
+    view = request.application
+    return request.priority == 0 and request.containers == 1 and view.containers == 0
