@@ -20,11 +20,9 @@ import msgspec
 
 from emulator.cli import PROGRAM as EMULATOR
 from tests.frozen.environment import read_by_programs
-from tests.unit.service.played import busy
 from yarnctl.cli import PROGRAM as YARNCTL
 from yarnctl.config import ENVIRONMENT, ClusterAddress
 from yarnctl.deciding.records import Record
-from yarnctl.service.app import make_app
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "reference"
@@ -112,6 +110,9 @@ def metrics() -> str:
 
 def api() -> str:
     """Return the page of every operation of the REST API."""
+    from tests.unit.service.played import busy
+    from yarnctl.service.app import make_app
+
     document = make_app(busy).openapi()
     lines = ["# REST API", "", "The daemon serves the OpenAPI document at `/openapi.json`. " + GENERATED, ""]
     lines += ["| operation | what it returns or does | parameters |", "|---|---|---|"]

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from yarnctl.errors import BadInput
 from yarnctl.extras import EXTRAS
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-TOP_LEVEL = packages_distributions()
+top_level = cache(packages_distributions)
+"""The installed distributions of each top-level module; reads all metadata, so not at import."""
 LEARNED = "yarnctl.prediction."
 """Modules below it may need the extra ``prediction``."""
 
@@ -83,15 +85,18 @@ def closure(names: Iterable[str]) -> set[str]:
                 seen.add(key)
                 waiting += [(Requirement(more), each) for more in requires(wanted.name) or []]
     distributions = {name for name, _ in seen}
-    return {top for top, those in TOP_LEVEL.items() if distributions & set(map(canonicalize_name, those))}
+    return {top for top, those in top_level().items() if distributions & set(map(canonicalize_name, those))}
 
 
-BASE = closure(PROJECT["dependencies"])
+@cache
+def base() -> set[str]:
+    """Return the top-level modules of the base."""
+    return closure(PROJECT["dependencies"])
 
 
 def alone(program: str, *words: str, more: Iterable[str] = ()) -> subprocess.CompletedProcess[str]:
     """Run a program that sees of all installed packages the base and ``more`` only."""
-    hidden = set(TOP_LEVEL) - BASE - set(more) - {"yarnctl", "emulator"}
+    hidden = set(top_level()) - base() - set(more) - {"yarnctl", "emulator"}
     source = f"HIDDEN = {hidden}\n{HIDING}\n{program}"
     return subprocess.run([sys.executable, "-c", source, *words], capture_output=True, text=True, check=False)
 
@@ -174,6 +179,6 @@ def test_table_of_extras_is_that_of_the_project() -> None:
     optional = PROJECT["optional-dependencies"]
     for extra, packages in EXTRAS.items():
         assert set(packages) <= closure(optional[extra])
-        assert not set(packages) & BASE
+        assert not set(packages) & base()
     (whole,) = optional["all"]
     assert Requirement(whole).extras == set(EXTRAS)

@@ -33,7 +33,7 @@ class Polling(threading.Thread):
         self.answers: list[dict[str, Any]] = []
 
     def run(self) -> None:
-        while not self.ended.wait(0.05):
+        while not self.ended.wait(0.2):
             try:
                 self.answers.append(http_client.get(f"{self.url}/v1/applications", timeout=30).json())
             except OSError:

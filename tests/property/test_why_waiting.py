@@ -60,7 +60,7 @@ from yarnctl.deciding.records import Decision, Record, Transfer, Transition
 from yarnctl.deciding.settings import LeverSettings
 from yarnctl.deciding.waiting_verdicts import Cause, WaitingVerdict
 
-STEPS = 100_000 if is_thorough() else 10_000
+STEPS = 100_000 if is_thorough() else 4_000
 NODES = ("n1", "n2", "n3")
 QUEUES = ("etl", "serving", "research")
 JOBS = ("r1", "r2", "r3")

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
@@ -228,6 +229,7 @@ def _loop(
 # --- all of them ------------------------------------------------------------------------------
 
 
+@cache
 def points(ticks: int, answer: str = ANSWERS[0]) -> tuple[str, ...]:
     """Return the points of a life without a fault, in order."""
     with tempfile.TemporaryDirectory() as folder:
