@@ -42,6 +42,7 @@ from yarnctl.deciding.reasons.modes import ClusterUnseen, HdfsUnwritable, ModeRe
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.deciding.time_lost import TimeLost, Waited
+from yarnctl.hadoop.http.request_counts import REQUESTS, RequestTally
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.loop import ClusterIdentity
 
@@ -181,7 +182,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     ``waiting``: why each preempting application of ``snapshot`` with pending requests waits. ``time_lost``:
     what waited since this daemon's start, by cause. ``reporting``: sums of the last days, which go on.
     ``waits``: how long production has waited since this daemon's start, by queue.
-    ``when``: when each application of ``snapshot`` starts and ends, as far as it is known.
+    ``when``: when each application of ``snapshot`` starts and ends, if it is known. ``requests``: those
+    of this process, by kind of server, address and result.
     """
 
     version: int
@@ -209,6 +211,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     reporting: Reporting | None = None
     waits: Mapping[str, QueueWaits] = {}
     when: Mapping[str, When] = {}
+    requests: Mapping[tuple[str, str, str], RequestTally] = {}
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
@@ -345,6 +348,7 @@ class Publisher:
             reporting=self._reporting,
             waits=self._waits.by_queue(observation.now_ms),
             when=self._when(snapshot, observation.now_ms),
+            requests=REQUESTS.rows(),
         )
 
     def _when(self, snapshot: Snapshot | None, now_ms: int) -> Mapping[str, When]:
