@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from tests.unit.service.played import busy, last
 from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.daemon.view.published import View
+from yarnctl.daemon.view.when_followed import When
 from yarnctl.daemon.view.why_waiting import Waiting
 from yarnctl.deciding.admission.placement_options import Alternatives, PlacementOption
 from yarnctl.deciding.admission.records import Budget, Estimate, Finished
@@ -33,6 +35,7 @@ from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.records import ApplicationName
 from yarnctl.deciding.waiting_verdicts import Cause
 from yarnctl.journal.rendering import text
+from yarnctl.prediction.when_ending import Interval
 from yarnctl.service.app import make_app
 from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.service.serving import serve_in_thread
@@ -370,10 +373,10 @@ def test_applications_are_shown_by_job_user_and_queue_with_what_may_be_suspended
     shown(page, served.url, "research")
     page.until("document.querySelector('#applications').textContent.includes('carol')")
     (row,) = [each for each in rows_of(page, "applications") if each[0] == "count"]
-    assert row[1:4] == ["carol", "research", "preemptable"]
-    assert row[-2:] == [f"no: {text(why)}", java]
+    assert row[1:3] == ["carol", "research"]
+    assert row[-3:] == [f"no: {text(why)}", "-", java]
     (row,) = [each for each in rows_of(page, "applications") if each[0] == "r"]
-    assert row[-2:] == ["yes", "application_1_000001"]
+    assert row[-3:] == ["yes", "-", "application_1_000001"]
 
 
 def test_who_waits_stands_in_the_order_of_service_with_the_reason(page, served):
@@ -607,3 +610,12 @@ def test_a_token_for_one_s_own_applications_shows_these(chromium):
         assert "attempt_" not in chromium.text()
     finally:
         handle.stop()
+
+
+def test_who_waits_sees_when_it_is_expected_to_start_and_end(page, served):
+    when = When(Interval(1_000, 2_000, 3_000, 7), Interval(61_000, 62_000, 63_000, 7))
+    served.view = msgspec.structs.replace(busy(), when={PRODUCTION: when})
+    page.until("document.querySelector('#waiting').textContent.includes('starts')")
+    (row,) = rows_of(page, "waiting")
+    assert re.fullmatch(r"starts \S+ to \S+, ends \S+ to \S+", row[8])
+    assert len(set(re.findall(r"\d\d:\d\d:\d\d", row[8]))) == 4

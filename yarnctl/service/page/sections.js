@@ -108,14 +108,25 @@ function showWaiting(lists) {
   const rows = waiting.map((job) => {
     const from = new Set((giving.get(job.application) || []).map((each) => jobName(each.victim)));
     return { cells: [job.name || "-", job.user, short(job.queue), job.pending, job.expected, waitReason(job) || "-",
-      [...from].join(", ") || "-", helpOf(job), timeOf(job.submitted_at_ms), applicationLinks(job.application)] };
+      [...from].join(", ") || "-", helpOf(job), foretold(job, "starts", "ends"), applicationLinks(job.application)] };
   });
-  const columns = ["job", "user", "queue", "#requested", "#expected", "waits because", "gives", "what would help", "submitted", "application"];
+  const columns = ["job", "user", "queue", "#requested", "#coming", "waits because", "gives", "what would help", "expected", "application"];
   renew(byId("waiting"), rows.length ? tableOf("waiting", columns, rows) : none("No preempting application has pending requests."));
+}
+
+function foretold(job, ...wanted) {
+  // The 90 % intervals; "-" if nothing like it has run before.
+  const found = wanted.map((what) => [what, job.when && job.when[what]]).filter(([, instants]) => instants);
+  if (!found.length) return "-";
+  const texts = found.map(([what, each]) => `${what} ${instant(each.least_at_ms)} to ${instant(each.most_at_ms)}`);
+  const made = element("span", texts.join(", "));
+  made.title = `90 %, from ${found[0][1].runs} earlier applications`;
+  return sortable(made, found[0][1].middle_at_ms);
 }
 
 function helpOf(job) {
   const steps = job.waiting ? [job.waiting.reason.next, ...job.waiting.not_chosen.map((each) => each.next)] : [];
+  if (job.when) steps.push(job.when.sooner);
   return [...new Set(steps.filter(Boolean))].join("; ") || "-";
 }
 
@@ -186,9 +197,9 @@ function suspendable(job) {
 function showApplications(page, view) {
   const role = { production: "preempting", research: "preemptable" }[view];
   const rows = page.items.filter((job) => job.role === role || job.role === "other").map((job) => ({ cells: [job.name || "-",
-    job.user, short(job.queue), job.role, job.containers, job.pending, job.suspending, suspendable(job),
-    applicationLinks(job.application)] }));
-  const columns = ["job", "user", "queue", "role", "#containers", "#pending", "#suspending", "can be suspended", "application"];
+    job.user, short(job.queue), job.containers, job.pending, job.suspending, suspendable(job),
+    foretold(job, "ends"), applicationLinks(job.application)] }));
+  const columns = ["job", "user", "queue", "#containers", "#pending", "#suspending", "can be suspended", "expected", "application"];
   const more = page.total > page.items.length ? [none(`${page.total - page.items.length} more; run yarnctl apps`)] : [];
   renew(byId("applications"), rows.length ? tableOf("applications", columns, rows) : none("None."), ...more);
 }
