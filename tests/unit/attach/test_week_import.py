@@ -165,7 +165,9 @@ def test_spark_application_has_executors_and_stages(servers: WeekServers, tmp_pa
     servers.kept = {}
     servers.counts(tmp_path / "week")
     (imported,) = read_week(tmp_path / "week")
-    rows = [(one.container, one.node, one.memory_mib, one.vcores, one.ended_by) for one in imported.containers]
+    rows = [
+        (one.container, one.node, one.memory_mib, one.vcores, one.ended_by) for one in imported.containers
+    ]
     assert rows == [("1", "n7", 1408, 3, "preempted"), ("2", "n8", 1408, 3, "")]
     assert imported.containers[0].span_ms == 60_000
     assert [(task.task, task.count, task.work_ms) for task in imported.tasks] == [("stage 4.1", 12, 90_000)]

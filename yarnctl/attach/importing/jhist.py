@@ -98,7 +98,7 @@ class _Jhist:
     def __init__(self) -> None:
         self.row: dict[str, Any] = {}
         self.sizes: dict[str, tuple[int, int]] = {}
-        self.masters: list[tuple[str, int, str]] = []
+        self.masters: list[tuple[str, int]] = []
         self.started: dict[str, JhistFields] = {}
         self.ended: dict[str, JhistFields] = {}
         self.tasks: dict[str, JhistFields] = {}
@@ -115,7 +115,7 @@ class _Jhist:
         elif kind == "JOB_QUEUE_CHANGED":
             self.row["queue"] = _text(fields.queue) or self.row.get("queue", "default")
         elif kind == "AM_STARTED":
-            self.masters.append((_text(fields.container), fields.started_at_ms, ""))
+            self.masters.append((_text(fields.container), fields.started_at_ms))
         elif kind in ("JOB_FINISHED", "JOB_FAILED", "JOB_KILLED", "JOB_ERROR"):
             self.row["ended_at_ms"] = fields.finished_at_ms
             finished = "SUCCEEDED" if kind == "JOB_FINISHED" else kind.removeprefix("JOB_")
@@ -156,21 +156,21 @@ class _Jhist:
         )
         return ImportedJob(row, tasks, tuple(containers))
 
-    def _masters(self, row: WeekJob) -> Iterable[WeekContainer]:
-        ended_at_ms = row.ended_at_ms or 0
-        began = [began_at_ms for _, began_at_ms, _ in self.masters if began_at_ms > 0]
-        for place, (container, began_at_ms, _) in enumerate(self.masters):
+    def _masters(self, job: WeekJob) -> Iterable[WeekContainer]:
+        ended_at_ms = job.ended_at_ms or 0
+        began = [began_at_ms for _, began_at_ms in self.masters if began_at_ms > 0]
+        for place, (container, began_at_ms) in enumerate(self.masters):
             if began_at_ms <= 0:
                 continue
             is_last = place == len(self.masters) - 1
             until_ms = ended_at_ms if is_last else min((one for one in began if one > began_at_ms), default=0)
             yield WeekContainer(
-                job=row.job,
+                job=job.job,
                 container=container or f"master-{place + 1}",
                 kind="master",
                 started_at_ms=began_at_ms,
                 ended_at_ms=max(began_at_ms, until_ms),
-                state=row.state if is_last else "FAILED",
+                state=job.state if is_last else "FAILED",
             )
 
     def _attempts(self, application: str) -> Iterable[WeekContainer]:
@@ -215,12 +215,12 @@ def _ended_by(state: str, error: str) -> EndedBy:
     return ""
 
 
-def _sizes(totals: JhistCounters | None) -> dict[str, tuple[int, int]]:
+def _sizes(counters: JhistCounters | None) -> dict[str, tuple[int, int]]:
     """Return (MiB, vcores) by kind of task: the time of tasks times their size, by their time."""
     spans: dict[str, int] = {}
-    for group in totals.groups if totals else ():
+    for group in counters.groups if counters else ():
         if group.name == JOB_COUNTERS:
-            spans = {counter.name: counter.value for counter in group.counters}
+            spans = {one.name: one.value for one in group.counters}
     found = {}
     for kind in ("MAP", "REDUCE"):
         spent_ms, mib_ms = spans.get(f"MILLIS_{kind}S", 0), spans.get(f"MB_MILLIS_{kind}S", 0)

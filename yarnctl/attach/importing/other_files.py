@@ -9,7 +9,7 @@ AS_SWF = "write them in the Standard Workload Format, 18 numbers a job"
 UNCOMPRESSED = "run the job with spark.eventLog.compress=false, or import from --spark-history"
 
 
-class OtherKind(NamedTuple):
+class RefusedFile(NamedTuple):
     """A kind of file; ``name`` follows "is"."""
 
     name: str
@@ -17,8 +17,8 @@ class OtherKind(NamedTuple):
     remedy: str
 
 
-def _other(name: str, pattern: str, remedy: str) -> OtherKind:
-    return OtherKind(name, re.compile(pattern, re.DOTALL), remedy)
+def _other(name: str, pattern: str, remedy: str) -> RefusedFile:
+    return RefusedFile(name, re.compile(pattern, re.DOTALL), remedy)
 
 
 OTHERS = (

@@ -128,7 +128,7 @@ def read_sls(text: str, where: str, stem: str) -> Found:
             yield UnreadableJob(f"{place}: {error}")
             continue
         name = f"{stem}/{sls.job or number}"
-        containers = []
+        containers: list[WeekContainer] = []
         for place_in_job, task in enumerate(sls.tasks):
             began_at_ms = sls.start_at_ms if task.start_at_ms is None else task.start_at_ms
             ended_at_ms = began_at_ms + (task.duration_ms or 0) if task.end_at_ms is None else task.end_at_ms
@@ -338,7 +338,7 @@ class AlibabaTask(NamedTuple):
 
     task: str
     job: str
-    count: str
+    instances: str
     state: str
     began_s: str
     ended_s: str
@@ -370,7 +370,7 @@ def read_alibaba(text: str, where: str, stem: str) -> Found:
     for number, cells in enumerate(csv.reader(text.splitlines()), 1):
         try:
             task = ALIBABA[len(cells)](cells)
-            count, began_s, ended_s = int(task.count), int(task.began_s), int(task.ended_s)
+            count, began_s, ended_s = int(task.instances), int(task.began_s), int(task.ended_s)
         except (KeyError, ValueError):
             yield UnreadableJob(f"{where}:{number}: not 8 columns (2017) or 9 columns (2018) with numbers")
             continue
@@ -404,7 +404,7 @@ class Alike(NamedTuple):
     job: str
     kind: TaskKind
     task: str
-    count: int
+    containers: int
     began_at_ms: int
     ended_at_ms: int
 
@@ -412,7 +412,7 @@ class Alike(NamedTuple):
 def _alike(
     alike: Alike, *, memory_mib: int | None = DEFAULT_MIB, vcores: int = 1, node: str = ""
 ) -> Iterable[WeekContainer]:
-    for number in range(alike.count):
+    for number in range(alike.containers):
         yield WeekContainer(
             job=alike.job,
             container=f"{alike.kind}-{alike.task}-{number}",

@@ -90,5 +90,5 @@ def _application(application: yarn.BilledApplication) -> ImportedJob | Unreadabl
     return _sums(row_of_application(application))
 
 
-def _sums(row: WeekJob) -> ImportedJob:
-    return ImportedJob(msgspec.structs.replace(row, detail="sums"))
+def _sums(job: WeekJob) -> ImportedJob:
+    return ImportedJob(msgspec.structs.replace(job, detail="sums"))

@@ -153,16 +153,16 @@ class _SparkLog:
                 work_ms=self.work_ms.get(key, 0),
             )
 
-    def _executors(self, row: WeekJob) -> Iterable[WeekContainer]:
+    def _executors(self, job: WeekJob) -> Iterable[WeekContainer]:
         memory_mib = container_mib(self.settings)
         for name, added in self.added.items():
             if name == "driver" or added.at_ms < 0:
                 continue
             removed = self.removed.get(name)
-            ended_at_ms = row.ended_at_ms or 0 if removed is None else removed.at_ms
+            ended_at_ms = job.ended_at_ms or 0 if removed is None else removed.at_ms
             info = added.executor_info or LoggedExecutor()
             yield WeekContainer(
-                job=row.job,
+                job=job.job,
                 container=name,
                 kind="executor",
                 node=info.host,
