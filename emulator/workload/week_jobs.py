@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median_low
 
-from yarnctl.traces.job import LONGEST_MS, ONE_SLOT, Job, JobClass, SparkShape, key_groups
+from yarnctl.traces.job import LONGEST_MS, LONGEST_SHOWN, ONE_SLOT, Job, JobClass, SparkShape, key_groups
 from yarnctl.traces.rumen import LEAST_SHUFFLE_MS
 from yarnctl.traces.week.week_rows import ImportedJob, WeekContainer, WeekTask
 from yarnctl.units import Resources
@@ -32,10 +32,13 @@ def week_jobs(
     """Return the jobs by submission and id, the first at 0, and notes. ``class_of``: of a queue."""
     placed = [one for one in week if one.job.ended_at_ms is not None]
     origin_at_ms = min((one.job.submitted_at_ms for one in placed), default=0)
-    found, sums, empty = [], 0, 0
+    found, sums, empty, late = [], 0, 0, 0
     for one in placed:
         at_ms = one.job.submitted_at_ms - origin_at_ms
-        job = _job(one, class_of(one.job.queue), at_ms) if at_ms <= LONGEST_MS else None
+        if at_ms > LONGEST_MS:
+            late += 1
+            continue
+        job = _job(one, class_of(one.job.queue), at_ms)
         empty += job is None
         sums += job is not None and one.job.detail == "sums"
         if job is not None:
@@ -43,6 +46,7 @@ def week_jobs(
     facts = (
         (sums, "jobs are known by their sums only"),
         (empty, "jobs held nothing and were left out"),
+        (late, f"jobs came more than {LONGEST_SHOWN} after the first and were left out"),
     )
     return tuple(found), [f"{count} {what}" for count, what in facts if count]
 

@@ -6,7 +6,7 @@ It only reads: the ResourceManager, the history servers, or files. It needs no d
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from yarnctl.cli.asking import plain
 from yarnctl.cli.bill import sources_of
 from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
 from yarnctl.command_line import ProgressBar, output_option, print_json, print_table
+from yarnctl.errors import BadInput
 from yarnctl.extras import require_extra
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def command() -> None:
 
 
 @command.command("import")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
 @cluster_options
 @click.option(
     "--days",
@@ -62,6 +64,7 @@ def command() -> None:
 )
 @output_option
 def import_command(
+    files: tuple[Path, ...],
     cluster: ClusterOptions,
     days: float,
     out: Path,
@@ -73,8 +76,10 @@ def import_command(
 ) -> None:
     """Import ended jobs as Parquet: jobs, tasks and containers.
 
-    A second import into the same folder reads only jobs that are new. An import that was
-    interrupted continues where it was.
+    They come from the ResourceManager and the history servers, or from each FILE (or folder):
+    .jhist, Spark event logs, saved answers of YARN, a ResourceManager's log, and published
+    traces (Rumen, SLS, DynoYARN, SWF, SWIM, Alibaba). A second import into the same folder
+    reads only jobs that are new. An import that was interrupted continues where it was.
     """
     from yarnctl.attach.bill.collector import Pace
     from yarnctl.attach.importing.server_import import ServerImport
@@ -84,20 +89,28 @@ def import_command(
     require_extra("export")
     began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
     pace = Pace(time.sleep, time.monotonic, requests_per_s)
-    sources = sources_of(cluster_of(cluster, hdfs=False), history, spark_history, pace)
+    servers = None
+    if files:
+        _refuse_servers(cluster, history, spark_history)
+    else:
+        sources = sources_of(cluster_of(cluster, hdfs=False), history, spark_history, pace)
+        servers = ServerImport(sources, now_ms - int(days * DAY_MS), now_ms)
     problems: list[str] = []
     with WeekWriter(out) as week:
         before = len(week.known)
         key = key_beside(out) if is_anonymous else None
-        servers = ServerImport(sources, now_ms - int(days * DAY_MS), now_ms)
-        week.write_nodes(node.pair for node in sources.manager.nodes())
-        for job in _from_servers(servers, week, problems):
+        if servers is None:
+            found = _from_files(files, week, problems)
+        else:
+            week.write_nodes(node.pair for node in sources.manager.nodes())
+            found = _from_servers(servers, week, problems)
+        for job in found:
             week.add(job if key is None else anonymous(job, key))
     counts = {
         "imported": len(week.known) - before,
         "known_before": before,
         "skipped": len(problems),
-        "running": servers.running,
+        "running": servers.running if servers else 0,
         "requests": pace.requests,
         "seconds": round(time.monotonic() - began_s, 1),
     }
@@ -119,6 +132,37 @@ def _from_servers(servers: ServerImport, week: WeekWriter, problems: list[str]) 
                 problems.append(f"{ended.row.job}: {found}")
             else:
                 yield found
+
+
+def _refuse_servers(cluster: ClusterOptions, history: str | None, spark_history: str | None) -> None:
+    """Raise BadInput for a server that is named beside files."""
+    given = {"--rm": cluster.managers, "--history": history, "--spark-history": spark_history}
+    for option, value in given.items():
+        if value:
+            raise BadInput(option, "has no effect with files", "import in two steps into the same folder")
+
+
+def _from_files(files: Sequence[Path], week: WeekWriter, problems: list[str]) -> Iterator[ImportedJob]:
+    """Yield the jobs of files that the folder does not hold.
+
+    A file that is not read is a problem; if it is the only one, it is an error.
+    """
+    from yarnctl.attach.importing.file_import import files_below, read_file
+    from yarnctl.attach.importing.reading import UnreadableJob
+
+    paths = [path for file in files for path in files_below(file)]
+    with ProgressBar("reading files", len(paths)) as bar:
+        for path in bar.counted(paths):
+            try:
+                for found in read_file(path):
+                    if isinstance(found, UnreadableJob):
+                        problems.append(str(found))
+                    elif found.job.job not in week.known:
+                        yield found
+            except BadInput as problem:
+                if len(paths) == 1:
+                    raise
+                problems.append(str(problem))
 
 
 def _warn(problems: Iterable[str]) -> None:

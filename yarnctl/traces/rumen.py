@@ -13,8 +13,6 @@ Every container is one slot: the traces have no sizes.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median_low
@@ -24,7 +22,7 @@ import msgspec
 
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import DAY_MS, LONGEST_MS, LONGEST_SHOWN, Job, JobClass, key_groups
-from yarnctl.traces.trace_file import CountedRows, is_name, read_text, unique_names
+from yarnctl.traces.trace_file import CountedRows, is_name, json_objects, read_text, unique_names
 
 UNKNOWN_MAP_MS = 5_000
 UNKNOWN_REDUCE_MS = 12_000
@@ -32,31 +30,42 @@ UNKNOWN_SHUFFLE_MS = 16_000
 LEAST_SHUFFLE_MS = 500
 LONGEST_TASK_MS = 30 * DAY_MS
 
-_BLANKS = re.compile(r"[ \t\r\n]*")
 _REMEDY = "expected Rumen job objects, one after the other"
 
 _Instant = Annotated[int, msgspec.Meta(ge=-1, le=10**13)]
-_UNKNOWN = -1
+UNKNOWN = -1
 
 
-class _Attempt(msgspec.Struct, frozen=True):
+class LoggedAttempt(msgspec.Struct, frozen=True):
+    """One attempt; an instant that is not known is -1."""
+
+    attempt: str | None = msgspec.field(name="attemptID", default=None)
     result: str | None = None
-    start_at_ms: _Instant = msgspec.field(name="startTime", default=_UNKNOWN)
-    finish_at_ms: _Instant = msgspec.field(name="finishTime", default=_UNKNOWN)
-    sorted_at_ms: _Instant = msgspec.field(name="sortFinished", default=_UNKNOWN)
+    start_at_ms: _Instant = msgspec.field(name="startTime", default=UNKNOWN)
+    finish_at_ms: _Instant = msgspec.field(name="finishTime", default=UNKNOWN)
+    sorted_at_ms: _Instant = msgspec.field(name="sortFinished", default=UNKNOWN)
 
 
-class _Task(msgspec.Struct, frozen=True):
-    attempts: tuple[_Attempt, ...] | None = ()
+class LoggedTask(msgspec.Struct, frozen=True):
+    """One task."""
+
+    task: str | None = msgspec.field(name="taskID", default=None)
+    attempts: tuple[LoggedAttempt, ...] | None = ()
 
 
-class _LoggedJob(msgspec.Struct, frozen=True):
-    job_id: str = msgspec.field(name="jobID")
-    submitted_at_ms: _Instant = msgspec.field(name="submitTime", default=_UNKNOWN)
-    launched_at_ms: _Instant = msgspec.field(name="launchTime", default=_UNKNOWN)
+class LoggedJob(msgspec.Struct, frozen=True):
+    """One job. Rumen writes one without an id and without tasks for a history that it could not read."""
+
+    job_id: str | None = msgspec.field(name="jobID")
+    submitted_at_ms: _Instant = msgspec.field(name="submitTime", default=UNKNOWN)
+    launched_at_ms: _Instant = msgspec.field(name="launchTime", default=UNKNOWN)
+    finished_at_ms: _Instant = msgspec.field(name="finishTime", default=UNKNOWN)
+    outcome: str | None = None
+    name: str | None = msgspec.field(name="jobName", default=None)
+    queue: str | None = None
     user: str | None = None
-    map_tasks: tuple[_Task, ...] | None = msgspec.field(name="mapTasks", default=())
-    reduce_tasks: tuple[_Task, ...] | None = msgspec.field(name="reduceTasks", default=())
+    map_tasks: tuple[LoggedTask, ...] | None = msgspec.field(name="mapTasks", default=())
+    reduce_tasks: tuple[LoggedTask, ...] | None = msgspec.field(name="reduceTasks", default=())
 
 
 def read_rumen(
@@ -73,10 +82,13 @@ def parse_rumen(
     text: str, job_class: JobClass, where: str, counted: CountedRows = iter
 ) -> tuple[tuple[Job, ...], list[str]]:
     """Turn the text of a Rumen trace into jobs and notes; see ``read_rumen``."""
-    kept: list[tuple[int, str, _LoggedJob, list[_Attempt], list[_Attempt]]] = []
+    kept: list[tuple[int, str, LoggedJob, list[LoggedAttempt], list[LoggedAttempt]]] = []
     places: list[str] = []
-    skipped = without = 0
-    for at, logged in counted(_logged_jobs(text, where)):
+    skipped = without = unread = 0
+    for at, logged in counted(logged_jobs(text, where)):
+        if logged.job_id is None:
+            unread += 1
+            continue
         maps, reduces = _successes(logged.map_tasks), _successes(logged.reduce_tasks)
         without += len(logged.map_tasks or ()) - len(maps) + len(logged.reduce_tasks or ()) - len(reduces)
         if maps or reduces:
@@ -94,6 +106,7 @@ def parse_rumen(
         for name, (submitted, _, logged, maps, reduces) in zip(names, kept, strict=True)
     ]
     facts = (
+        (unread, "jobs without an id (their history could not be read) were skipped"),
         (skipped, "jobs without a successful task were skipped"),
         (without, "tasks without a successful attempt were left out"),
         (repeated, "jobs repeat an id and were given names of their own"),
@@ -118,45 +131,31 @@ def _require_near(submitted_at_ms: list[int], places: list[str]) -> None:
     )
 
 
-def _logged_jobs(text: str, where: str) -> Iterator[tuple[str, _LoggedJob]]:
-    decoder = json.JSONDecoder()
-    position, line, counted = 0, 1, 0
-    while (position := _end_of_blanks(text, position)) < len(text):
-        line, counted = line + text.count("\n", counted, position), position
-        try:
-            raw, position = decoder.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            problem = f"field job: torn JSON at column {error.colno}: {error.msg}"
-            raise BadInput(f"{where}:{error.lineno}", problem, _REMEDY) from None
-        except (ValueError, RecursionError) as error:
-            raise BadInput(f"{where}:{line}", f"field job: cannot be read: {error}", _REMEDY) from None
-        yield f"{where}:{line}", _checked(raw, f"{where}:{line}")
+def logged_jobs(text: str, where: str) -> Iterator[tuple[str, LoggedJob]]:
+    """Yield each job with its place. Raises BadInput at ``where:line``."""
+    for place, raw in json_objects(text, where, _REMEDY):
+        yield place, _checked(raw, place)
 
 
-def _end_of_blanks(text: str, position: int) -> int:
-    match = _BLANKS.match(text, position)
-    return match.end() if match else position
-
-
-def _checked(raw: Any, at: str) -> _LoggedJob:
+def _checked(raw: Any, at: str) -> LoggedJob:
     try:
-        logged = msgspec.convert(raw, _LoggedJob)
+        logged = msgspec.convert(raw, LoggedJob)
     except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
         problem, _, place = str(error).partition(" - at ")
         raise BadInput(at, f"field {place.strip('`$.') or 'job'}: {problem}", _REMEDY) from None
-    if not is_name(logged.job_id):
+    if logged.job_id is not None and not is_name(logged.job_id):
         raise BadInput(at, "field jobID: empty, too long, or with blanks or control characters", _REMEDY)
     return logged
 
 
-def _submission(logged: _LoggedJob, at: str) -> int:
+def _submission(logged: LoggedJob, at: str) -> int:
     for instant in (logged.submitted_at_ms, logged.launched_at_ms):
-        if instant != _UNKNOWN:
+        if instant != UNKNOWN:
             return instant
     raise BadInput(at, "field submitTime: unknown, and so is launchTime", "remove the job or give its time")
 
 
-def _successes(tasks: Sequence[_Task] | None) -> list[_Attempt]:
+def _successes(tasks: Sequence[LoggedTask] | None) -> list[LoggedAttempt]:
     found = (next((a for a in task.attempts or () if a.result == "SUCCESS"), None) for task in tasks or ())
     return [attempt for attempt in found if attempt is not None]
 
@@ -166,8 +165,8 @@ def _job(
     job_class: JobClass,
     at_ms: int,
     user: str | None,
-    maps: list[_Attempt],
-    reduces: list[_Attempt],
+    maps: list[LoggedAttempt],
+    reduces: list[LoggedAttempt],
 ) -> Job:
     reduce_ms = _filled([_span(a.sorted_at_ms, a.finish_at_ms) for a in reduces], UNKNOWN_REDUCE_MS)
     return Job(
@@ -183,9 +182,9 @@ def _job(
     )
 
 
-def _shuffle_ms(maps: list[_Attempt], reduces: list[_Attempt]) -> int:
+def _shuffle_ms(maps: list[LoggedAttempt], reduces: list[LoggedAttempt]) -> int:
     """Return the median time from (last map done, reduce started) to the end of its sort."""
-    last_map = max((a.finish_at_ms for a in maps), default=_UNKNOWN)
+    last_map = max((a.finish_at_ms for a in maps), default=UNKNOWN)
     spans = [_span(max(a.start_at_ms, min(last_map, a.sorted_at_ms)), a.sorted_at_ms) for a in reduces]
     if not reduces:
         return LEAST_SHUFFLE_MS
@@ -194,19 +193,19 @@ def _shuffle_ms(maps: list[_Attempt], reduces: list[_Attempt]) -> int:
 
 
 def _span(start_at_ms: int, end_at_ms: int) -> int:
-    if start_at_ms == _UNKNOWN or end_at_ms == _UNKNOWN:
-        return _UNKNOWN
+    if start_at_ms == UNKNOWN or end_at_ms == UNKNOWN:
+        return UNKNOWN
     span_ms = end_at_ms - start_at_ms
-    return max(1, span_ms) if 0 <= span_ms <= LONGEST_TASK_MS else _UNKNOWN
+    return max(1, span_ms) if 0 <= span_ms <= LONGEST_TASK_MS else UNKNOWN
 
 
 def _filled(spans_ms: list[int], default_ms: int) -> tuple[int, ...]:
     """Replace unknown spans by the median of the known ones, else by the default."""
     median_ms = _median(spans_ms)
     instead_ms = default_ms if median_ms is None else median_ms
-    return tuple(instead_ms if span == _UNKNOWN else span for span in spans_ms)
+    return tuple(instead_ms if span == UNKNOWN else span for span in spans_ms)
 
 
 def _median(spans_ms: list[int]) -> int | None:
-    known = [span for span in spans_ms if span != _UNKNOWN]
+    known = [span for span in spans_ms if span != UNKNOWN]
     return median_low(known) if known else None

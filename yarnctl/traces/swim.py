@@ -3,7 +3,8 @@
 Law: a row is taken as it is or refused by file, line and field; nothing is guessed and
 nothing is dropped. Format: github.com/SWIMProjectUCB/SWIM, ``workloadSuite``, no header:
 job id, submit time (s), gap to the job before (s), map input bytes, shuffle bytes, reduce
-output bytes. Cite Chen, Ganapathi, Griffith, Katz (MASCOTS'11).
+output bytes. Two or three more columns (paths of inputs) are not used.
+Cite Chen, Ganapathi, Griffith, Katz (MASCOTS'11).
 
 The model that turns the bytes of a SWIM row into tasks and milliseconds.
 
@@ -38,14 +39,21 @@ HOUR_MS = 3_600_000
 
 _COLUMNS = ("submitted_at_ms", "gap_s", "input_bytes", "shuffle_bytes", "output_bytes")
 
-_ROW = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,200}\t\d{1,15}\t-?\d{1,15}(?:\t\d{1,15}){3}", re.ASCII)
+_ROW = re.compile(
+    r"([^\x00-\x20\x7f\ud800-\udfff]{1,200}\t\d{1,15}\t-?\d{1,15}(?:\t\d{1,15}){3})"
+    r"(?:(?:\t[^\t]*){2,3})?",
+    re.ASCII,
+)
 _INTEGER = re.compile(r"-?\d+", re.ASCII)
 _REMEDY = "expected six columns: id, submit s, gap s, input, shuffle and output bytes"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class SwimRows:
-    """A trace's rows as columns by submission; ``names`` made unique where ``repeated_names``."""
+    """A trace's rows as columns by submission; ``names`` made unique where ``repeated_names``.
+
+    ``has_paths``: columns beyond the sixth were there and not used.
+    """
 
     names: list[str]
     submitted_at_ms: NDArray[np.int64]
@@ -55,6 +63,7 @@ class SwimRows:
     output_bytes: NDArray[np.int64]
     repeated_names: int = 0
     out_of_order: int = 0
+    has_paths: bool = False
 
 
 class Hours(NamedTuple):
@@ -78,10 +87,15 @@ def parse_swim(text: str, where: str) -> SwimRows:
     lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
     if lines == [""]:
         raise BadInput(where, "the trace has no rows", _REMEDY)
+    used = []
     for number, line in enumerate(lines, 1):
-        if _ROW.fullmatch(line) is None:
+        match = _ROW.fullmatch(line)
+        if match is None:
             raise BadInput(f"{where}:{number}", _what_is_wrong(line), _REMEDY)
-    rows = _columns("\t".join(lines).split("\t"))
+        used.append(match[1])
+    rows = _columns("\t".join(used).split("\t"))
+    if used != lines:
+        rows = dataclasses.replace(rows, has_paths=True)
     if int(rows.submitted_at_ms[-1]) > LONGEST_MS:
         raise _too_late(lines, where)
     return rows
@@ -125,12 +139,12 @@ def _columns(cells: list[str]) -> SwimRows:
 
 def _what_is_wrong(line: str) -> str:
     cells = line.split("\t")
-    if len(cells) != len(FIELDS):
+    if len(cells) not in (len(FIELDS), 8, 9):
         near = FIELDS[min(len(cells), len(FIELDS)) - 1]
         return f"field {near}: the row is torn, {len(cells)} columns instead of {len(FIELDS)}"
     if not is_name(cells[0]):
         return "field job_id: empty, too long, or with blanks or control characters"
-    for field, cell in zip(FIELDS[1:], cells[1:], strict=True):
+    for field, cell in zip(FIELDS[1:], cells[1 : len(FIELDS)], strict=True):
         if _INTEGER.fullmatch(cell) is None:
             return f"field {field}: {cell[:40]!r} is not an integer"
         if cell.startswith("-") and field != "gap_s":
@@ -229,7 +243,8 @@ def jobs_from_swim(
         (int((maps > model.max_maps).sum()), f"jobs were cut to {model.max_maps} maps"),
         (int((reduces > model.max_reduces).sum()), f"jobs were cut to {model.max_reduces} reduces"),
     )
-    return jobs, [f"{count} {what}" for count, what in facts if count]
+    notes = [f"{count} {what}" for count, what in facts if count]
+    return jobs, notes + (["columns beyond the sixth (paths) were not used"] if rows.has_paths else [])
 
 
 def _lengths(

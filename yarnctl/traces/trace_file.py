@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from yarnctl.errors import BadInput
 
@@ -22,6 +23,7 @@ class CountedRows(Protocol):
         """Yield the rows."""
 
 
+_BLANKS = re.compile(r"[ \t\r\n]*")
 _NAME = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,200}")
 
 
@@ -42,6 +44,27 @@ def read_text(path: Path, where: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise BadInput(f"{where}:{line}", "not UTF-8 text", "give a text trace, plain or gzip") from None
+
+
+def json_objects(text: str, where: str, remedy: str) -> Iterator[tuple[str, Any]]:
+    """Yield JSON values that stand one after the other, each with its place. Raises BadInput there."""
+    decoder = json.JSONDecoder()
+    position, line, counted = 0, 1, 0
+    while (position := _end_of_blanks(text, position)) < len(text):
+        line, counted = line + text.count("\n", counted, position), position
+        try:
+            raw, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            problem = f"field job: torn JSON at column {error.colno}: {error.msg}"
+            raise BadInput(f"{where}:{error.lineno}", problem, remedy) from None
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"{where}:{line}", f"field job: cannot be read: {error}", remedy) from None
+        yield f"{where}:{line}", raw
+
+
+def _end_of_blanks(text: str, position: int) -> int:
+    match = _BLANKS.match(text, position)
+    return match.end() if match else position
 
 
 def is_name(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -103,7 +104,7 @@ def test_interrupted_import_keeps_whole_jobs_and_continues(
         write(kind, rows, path)
 
     monkeypatch.setattr(week_folder, "_write", dying)
-    monkeypatch.setattr(week_folder.shutil, "rmtree", lambda path, ignore_errors: None)  # nor is it tidied
+    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors: None)  # nor is it tidied
     monkeypatch.setattr(WeekWriter, "__exit__", lambda *_: None)
     assert servers.imported(tmp_path / "week").exit_code == 137
     assert [part.name for part in parts_in(tmp_path / "week")] == ["part-00001"]

@@ -56,14 +56,15 @@ class ServerImport:
         found: dict[str, Ended] = {}
         for listed in self._from.manager.billed_applications(self._since_ms):
             if listed.ended_at_ms > 0:
-                found[listed.application] = _of_manager(listed)
+                row = row_of_application(listed)
+                found[listed.application] = Ended(row, max(0, listed.launched_at_ms), True)
             else:
                 self.running += 1
         history = self._from.history
         for ended in () if history is None else history.jobs(self._since_ms):
             application = ended.job.replace("job_", "application_", 1)
             if application not in found:
-                found[application] = _of_history(application, ended)
+                found[application] = Ended(row_of_history(application, ended), 0, False)
         return sorted(found.values(), key=lambda one: (one.row.ended_at_ms or 0, one.row.job))
 
     def read(self, ended: Ended) -> ImportedJob | str:
@@ -258,8 +259,9 @@ def _stage(application: str, stage: spark.Stage) -> WeekTask:
     )
 
 
-def _of_manager(application: BilledApplication) -> Ended:
-    row = WeekJob(
+def row_of_application(application: BilledApplication) -> WeekJob:
+    """Return the row of an application that has ended."""
+    return WeekJob(
         job=application.application,
         kind=application.kind,
         queue=application.queue.removeprefix("root."),
@@ -275,15 +277,15 @@ def _of_manager(application: BilledApplication) -> Ended:
         preempted_mib_s=_known(application.preempted_mib_seconds),
         source="resource-manager",
     )
-    return Ended(row, max(0, application.launched_at_ms), True)
 
 
 def _known(value: int) -> int | None:
     return value if value >= 0 else None
 
 
-def _of_history(application: str, ended: mapreduce.EndedJob) -> Ended:
-    row = WeekJob(
+def row_of_history(application: str, ended: mapreduce.EndedJob) -> WeekJob:
+    """Return the row of a job as the history server lists it."""
+    return WeekJob(
         job=application,
         kind=mapreduce.KIND,
         queue=ended.queue.removeprefix("root."),
@@ -295,4 +297,3 @@ def _of_history(application: str, ended: mapreduce.EndedJob) -> Ended:
         state=ended.state,
         source="history-server",
     )
-    return Ended(row, 0, False)

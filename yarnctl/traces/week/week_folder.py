@@ -12,6 +12,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from types import UnionType
 from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
@@ -152,7 +153,7 @@ def read_rows(folder: Path, kind: type[RowKind]) -> list[RowKind]:
     found: list[RowKind] = []
     for part in parts_in(folder):
         path = part / f"{name}.parquet"
-        table = read_table(path, str(path), _REMEDY, lambda schema, path=path: _require(schema, wanted, path))
+        table = read_table(path, str(path), _REMEDY, partial(_require, wanted, path))
         columns = [_plain(column) for column in table.columns]
         fields = [field.name for field in msgspec.structs.fields(kind)]
         found += [kind(**dict(zip(fields, row, strict=True))) for row in zip(*columns, strict=True)]
@@ -197,7 +198,7 @@ def _plain(column: Any) -> list[Any]:
     return [None if value is None else value // 1000 for value in column.cast(pa.int64()).to_pylist()]
 
 
-def _require(found: Any, wanted: Any, path: Path) -> None:
+def _require(wanted: Any, path: Path, found: Any) -> None:
     version = (found.metadata or {}).get(_VERSION_KEY)
     if version != VERSION.encode() or not found.equals(wanted):
         raise BadInput(str(path), f"is not a table of a week of version {VERSION}", _REMEDY)

@@ -1,0 +1,205 @@
+"""``yarnctl history import FILE``: each kind of file is read, or named and refused with what to do."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests import shared_cases
+from tests.unit.attach.week_samples import JHIST_WHOLE, READ, REFUSED, SPARK_ENDED, T0
+from yarnctl.attach.importing.file_import import KINDS, files_below, read_file
+from yarnctl.attach.importing.reading import UnreadableJob
+from yarnctl.cli.history import import_command
+from yarnctl.errors import BadInput
+from yarnctl.traces.week.week_folder import read_week
+from yarnctl.traces.week.week_rows import ImportedJob
+
+JOBS = shared_cases.FOLDER / "jobs"
+CASES = {
+    "h01-sls-two-jobs.json": (2, 5, 0),
+    "h02-rm-apps.json": (2, 0, 0),
+    "h03-five-jobs.swf": (5, 417, 0),
+    "h04-swim-nine-columns.tsv": (3, 170, 0),
+    "h05-alibaba2017-batch_task.csv": (2, 178, 0),
+    "h06-tracebuilder-unreadable-job.json": (2, 5, 1),
+}
+"""Jobs, containers and jobs skipped of the public files."""
+NOT_TRACES = (
+    "h07-wrap-commands.txt",
+    "h08-sorted.txt",
+    "h08-sums.py",
+    "h10-datanode-that-does-not-resolve.py",
+)
+
+
+def read(path: Path) -> tuple[list[ImportedJob], list[UnreadableJob]]:
+    found = list(read_file(path))
+    return [one for one in found if isinstance(one, ImportedJob)], [
+        one for one in found if isinstance(one, UnreadableJob)
+    ]
+
+
+def shape(path: Path) -> tuple[int, int, int]:
+    jobs, skipped = read(path)
+    containers = [one for job in jobs for one in job.containers if one.kind != "master"]
+    return len(jobs), len(containers), len(skipped)
+
+
+def imported(*words: str | Path) -> Result:
+    return CliRunner().invoke(import_command, [str(word) for word in words])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_public_files_are_read(name: str) -> None:
+    path = JOBS / name
+    assert path.is_file(), f"../shared/cases/jobs/{name} is missing beside the project"
+    assert shape(path) == CASES[name]
+
+
+@pytest.mark.parametrize("name", NOT_TRACES)
+def test_public_files_without_jobs_are_refused_by_their_first_bytes(name: str) -> None:
+    with pytest.raises(BadInput, match="not recognised by its first bytes"):
+        read(JOBS / name)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_file_is_read(tmp_path: Path, name: str) -> None:
+    sample = READ[name]
+    path = tmp_path / "file.any"
+    path.write_text(sample.text)
+    assert shape(path) == (sample.jobs, sample.containers, sample.skipped)
+    packed = tmp_path / "file.gz"
+    packed.write_bytes(gzip.compress(sample.text.encode()))
+    assert shape(packed) == shape(path)
+    for job in read(path)[0]:
+        assert job.job.ended_at_ms is not None
+        assert 0 <= job.job.submitted_at_ms <= job.job.ended_at_ms
+        for one in job.containers:
+            assert one.job == job.job.job
+            assert 0 <= one.started_at_ms <= one.ended_at_ms
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_file_of_another_kind_is_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
+    data, said = REFUSED[name]
+    path = tmp_path / "file"
+    path.write_bytes(data)
+    with pytest.raises(BadInput) as caught:
+        read(path)
+    assert said in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_every_kind_has_three_files_of_its_own() -> None:
+    counts: dict[str, int] = dict.fromkeys((kind.name for kind in KINDS), 0)
+    for sample in READ.values():
+        first = next(kind for kind in KINDS if kind.pattern.match(sample.text[:4096]))
+        counts[first.name] += 1
+    assert min(counts.values()) >= 3, counts
+
+
+def test_jhist_has_attempts_sizes_and_ends(tmp_path: Path) -> None:
+    (tmp_path / "a.jhist").write_text(JHIST_WHOLE)
+    ((job,), _) = read(tmp_path / "a.jhist")
+    row = job.job
+    assert (row.job, row.queue, row.user, row.name, row.state) == (
+        "application_1_0001", "etl", "alice", "daily", "SUCCEEDED",
+    )  # fmt: skip
+    assert (row.submitted_at_ms, row.started_at_ms, row.ended_at_ms) == (T0, T0 + 4000, T0 + 42_000)
+    rows = [
+        (one.kind, one.span_ms, one.state, one.ended_by, one.memory_mib, one.vcores) for one in job.containers
+    ]
+    assert rows == [
+        ("master", 40_000, "SUCCEEDED", "", None, None),
+        ("map", 4000, "KILLED", "preempted", 2048, 2),
+        ("map", 10_000, "SUCCEEDED", "", 2048, 2),
+        ("reduce", 28_000, "SUCCEEDED", "", None, None),
+    ]
+    assert job.containers[3].merged_at_ms == T0 + 25_000
+    assert [(task.state, task.work_ms) for task in job.tasks] == [("SUCCEEDED", 10_000)]
+
+
+def test_spark_log_has_executors_and_stages(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(SPARK_ENDED)
+    ((job,), _) = read(tmp_path / "log")
+    assert (job.job.queue, job.job.user, job.job.ended_at_ms) == ("adhoc", "bob", T0 + 30_000)
+    rows = [(one.node, one.span_ms, one.memory_mib, one.vcores, one.ended_by) for one in job.containers]
+    assert rows == [("n7", 15_000, 2432, 2, "preempted"), ("n8", 24_000, 2432, 2, "")]
+    assert [(task.count, task.work_ms) for task in job.tasks] == [(1, 2000)]
+
+
+def rows_of(name: str, tmp_path: Path) -> list[Any]:
+    path = tmp_path / "file"
+    path.write_text(READ[name].text)
+    return [one.job for one in read(path)[0]]
+
+
+def test_summary_line_has_escaped_commas_and_sums(tmp_path: Path) -> None:
+    (row,) = rows_of("log of 2017", tmp_path)
+    assert (row.name, row.held_mib_s, row.held_vcore_s, row.preempted_containers) == (
+        "select count(*), sum(a)", 95_465, 54, 2,
+    )  # fmt: skip
+    assert (row.kind, row.detail, row.ended_at_ms - row.submitted_at_ms) == ("MAPREDUCE", "sums", 60_000)
+
+
+def test_swf_waits_sizes_and_origin(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(READ["swf with a header"].text)
+    ((job,), _) = read(path)
+    assert job.job.submitted_at_ms == 1_700_000_005_000
+    assert job.containers[0].started_at_ms - job.job.submitted_at_ms == 7000
+    assert (job.containers[0].memory_mib, job.job.user, job.job.queue, job.job.name) == (
+        2,
+        "user3",
+        "queue2",
+        "program7",
+    )
+
+
+def test_import_of_files_skips_and_counts(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.jhist").write_text(JHIST_WHOLE)
+    (folder / "a_conf.xml").write_text("<?xml version='1.0'?><configuration/>")
+    (folder / ".a.jhist.crc").write_bytes(b"crc")
+    (folder / "b.jhist").write_text(READ["jhist torn"].text)
+    (folder / "c.txt").write_text("hello\n")
+    (folder / "d").write_text(SPARK_ENDED)
+    result = imported(folder, "--out", tmp_path / "week", "-o", "json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert (found["imported"], found["skipped"], found["requests"]) == (2, 2, 0)
+    assert any("b.jhist: line" in problem for problem in found["problems"])
+    assert any("c.txt: is not recognised" in problem for problem in found["problems"])
+    assert {one.job.source for one in read_week(tmp_path / "week")} == {"jhist", "spark-event-log"}
+    again = json.loads(imported(folder, "--out", tmp_path / "week", "-o", "json").stdout)
+    assert (again["imported"], again["known_before"]) == (0, 2)
+
+
+def test_import_of_one_file_that_is_not_read_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("hello\n")
+    result = imported(tmp_path / "x", "--out", tmp_path / "week")
+    assert isinstance(result.exception, BadInput)
+    result = imported(tmp_path / "none", "--out", tmp_path / "week")
+    assert isinstance(result.exception, BadInput)
+    assert "No such file" in str(result.exception)
+
+
+@pytest.mark.parametrize("option", ["--rm", "--history", "--spark-history"])
+def test_servers_and_files_exclude_each_other(tmp_path: Path, option: str) -> None:
+    (tmp_path / "x").write_text(JHIST_WHOLE)
+    result = imported(tmp_path / "x", "--out", tmp_path / "week", option, "http://127.0.0.1:1")
+    assert isinstance(result.exception, BadInput)
+    assert str(result.exception).startswith(option)
+
+
+def test_files_below_a_folder_are_in_order_without_hidden_ones(tmp_path: Path) -> None:
+    for name in ("b/2", "b/_SUCCESS", "a/1", ".hidden"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert [path.name for path in files_below(tmp_path)] == ["1", "2"]
