@@ -14,6 +14,7 @@ CAMPAIGNS = {
     "campaigns": "faults at random moments, nothing lost or doubled",
     "in-vain": "random states carried out: who gets each container that is freed",
     "io-faults": "every call for I/O of the task runner fails once: output equal, or the attempt fails",
+    "late-promises": "promises of jobs that overrun: known to be late before their deadline",
     "lowered-kinds": "a daemon that has lowered a setting is killed at each request: the setting comes back",
     "market": "random histories of the market: tokens conserved, nothing served unpaid",
     "budgets": "lives of containers, days long, and no loss that the rule of budgets does not allow",

@@ -42,6 +42,9 @@ SETTLED_S = 12.0
 """A resumed reduce may be suspended again once it has worked for as long as a suspension costs."""
 MIX = ("--eviction", "mix", "--may-lose", "90%", "--room-within", "30s")
 
+UNRESUMED_S = 40.0
+"""The same where an order was given up, so that its task counts as suspended for ever."""
+
 
 class Answered(NamedTuple):
     """A question, and what was done; spans in ms from the submission on."""
@@ -90,6 +93,7 @@ class Live:
         self._asked = 0
         self._research: list[str] = []
         self._full_since_s: float | None = None
+        self._resumed = True
 
     def renew(self, jobs: Sequence[Job]) -> None:
         """Replace research: a task may be suspended a few times only, and killed once in an hour."""
@@ -114,7 +118,8 @@ class Live:
     def is_full(self) -> bool:
         """Return whether research holds the whole cluster, and no order is open."""
         rows = self.applications()
-        idle = not any(row["expected"] or row["suspending"] or row["suspended"] for row in rows)
+        idle = not any(row["expected"] or row["suspending"] for row in rows)
+        self._resumed = not any(row["suspended"] for row in rows)
         research_only = all(row["role"] != "preempting" for row in rows)
         return idle and research_only and sum(row["containers"] for row in rows) == NODES * SLOTS
 
@@ -125,7 +130,8 @@ class Live:
         elif self._full_since_s is None:
             self._full_since_s = time.monotonic()
         since_s = self._full_since_s
-        return since_s is not None and time.monotonic() - since_s >= SETTLED_S
+        wanted_s = SETTLED_S if self._resumed else UNRESUMED_S
+        return since_s is not None and time.monotonic() - since_s >= wanted_s
 
     def question(self, containers: int) -> Answered:
         """Ask, do what was supposed, and compare."""

@@ -147,3 +147,10 @@ def test_explain_sends_who_asks_a_daemon_for_an_admission_to_where_it_is_told(ca
     assert f"yarnctl admissions {ID}" in told
     assert "--journal" in told
     assert gate.heard == []
+
+
+def test_a_promise_that_will_be_missed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    late = {"known_at_ms": NOW_MS - 1_000, "projected_at_ms": NOW_MS + 640_000}
+    with Gate({**one("running", "application_1_0001"), "late": late}) as gate:
+        assert admissions(gate) == 0
+        assert "will be 45 s late" in " ".join(capsys.readouterr().out.replace("│", " ").split())

@@ -46,6 +46,13 @@ class PlanOut(msgspec.Struct, frozen=True, kw_only=True):
     because: list[tuple[str, int]] = []
 
 
+class LateOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A running job that will miss its deadline: when that was known, and when it ends at its pace so far."""
+
+    known_at_ms: int
+    projected_at_ms: int
+
+
 class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     """One admission.
 
@@ -55,7 +62,8 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     ``why``: the reason of its end, or "". ``changed_at_ms``: when it entered its state, or was first
     observed in it.
     ``refunded_mtokens``: the part of the price refunded so far, null where deadlines have no price.
-    ``placement``: the framework and pool, where the gate places applications.
+    ``placement``: the framework and pool, where the gate places applications. ``late``: its job runs and will
+    miss its deadline (null: it is not known to).
     """
 
     id: str
@@ -72,6 +80,7 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     changed_at_ms: int | None = None
     refunded_mtokens: Count | None = None
     placement: PlacementOut | None = None
+    late: LateOut | None = None
 
 
 class GateOut(msgspec.Struct, frozen=True, kw_only=True):

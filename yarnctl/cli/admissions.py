@@ -223,6 +223,9 @@ def _plan_words(admission: AdmissionOut, now_ms: int) -> str:
         admission.application or "",
         admission.why or ("" if admission.application else admission.plan.reason),
     ]
+    if admission.late is not None:
+        late_ms = admission.late.projected_at_ms - admission.plan.deadline_at_ms
+        parts.append(f"will be {span_words(max(0, late_ms))} late")
     if admission.state == "waiting" and start_ms is not None:
         parts.append(f"starts in {span_words(max(0, start_ms - now_ms))}")
     return "; ".join(filter(None, parts))

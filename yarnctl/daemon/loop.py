@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 
 from yarnctl.attach.connection.cluster_queues import QueueNames
-from yarnctl.daemon.admission.admission_controller import AdmissionController
+from yarnctl.daemon.admission.admission_controller import AdmissionController, SeenProgress
 from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
 from yarnctl.daemon.held_priorities import HeldPriorities
 from yarnctl.daemon.preemption_switch import KIND as PREEMPTION
@@ -541,13 +541,15 @@ class Loop:
 
     def _run_admission(self, admission: AdmissionController) -> None:
         try:
-            snapshot = self.publisher.view.snapshot
+            snapshot, at_ms = self.publisher.view.snapshot, self.publisher.view.snapshot_at_ms or 0
+            seen = () if snapshot is None else snapshot.applications
             known = () if snapshot is None or not self.port.enforce else snapshot.applications
             admission.after_tick(
                 self._write,
                 self.controller.now_ms,
                 paused=bool(self.guard.paused),
                 suspendable={each.application for each in known if each.runner},
+                progress=SeenProgress(at_ms, {each.application: each.progress_ratio for each in seen}),
             )
             self.port.well("admission")
         except (InvariantBroken, OSError):  # the journal's

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.unit.daemon.at_the_desk import HERE, MINUTE, START_MS, AtTheDesk, Past, Yarn, asking, told
-from yarnctl.daemon.admission.admission_controller import COMMANDS_MAX
+from yarnctl.daemon.admission.admission_controller import COMMANDS_MAX, SeenProgress
 from yarnctl.daemon.admission.backlog import MANY, NAMED_MAX, SHRINK_AFTER_MS, STEPS_MAX, Size, compact
 from yarnctl.daemon.admission.feedback import LEARN_FOR_MS
 from yarnctl.daemon.admission.reconciler import ENDED_AFTER_MS, REST_EVERY_MS
@@ -622,3 +622,22 @@ def test_a_yarn_without_a_name_is_no_reason_to_stop():
     there = AtTheDesk(yarn=Yarn())
     there.yarn.run("", 1, tags="yarnctl-admission-adm-a1b2-x,yarnctl-admission-")
     assert there.ask(5).state == "admitted"
+
+
+def test_promise_that_will_be_missed_is_shown_before_its_deadline():
+    there = AtTheDesk()
+    admission = there.ask(6, minutes=10)
+    there.submit(admission)
+    there.go(1_000)
+    begun_ms = there.now_ms
+    for second in range(1, 301):
+        there.now_ms += 1_000
+        seen = SeenProgress(there.now_ms, {APPLICATION: second / 1_200})  # it needs 20 minutes
+        there.desk.after_tick(there.write, there.now_ms, progress=seen)
+    late = there.desk.shown().late[admission.admission]
+    assert begun_ms < late.known_at_ms < late.deadline_at_ms == admission.plan.deadline_at_ms
+    assert late.projected_at_ms > late.deadline_at_ms
+    there.yarn.end(APPLICATION)
+    there.go(REST_EVERY_MS)
+    there.desk.after_tick(there.write, there.now_ms, progress=SeenProgress(there.now_ms, {}))
+    assert there.desk.shown().late == {}

@@ -16,7 +16,14 @@ from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, AdmissionRequestOut, GateOut, PlanOut
+from yarnctl.api.admission_answers import (
+    AdmissionOut,
+    AdmissionPage,
+    AdmissionRequestOut,
+    GateOut,
+    LateOut,
+    PlanOut,
+)
 from yarnctl.api.market_answers import QuoteOut, RepricedBody
 from yarnctl.api.paged import ErrorBody
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
@@ -485,7 +492,13 @@ def admission(admission: Admission, status: AdmissionStatus) -> AdmissionOut:
         placement=placement(admission, status),
         changed_at_ms=admission.changed_at_ms,
         refunded_mtokens=_refunded_mtokens(admission, status),
+        late=_late(admission, status),
     )
+
+
+def _late(admission: Admission, status: AdmissionStatus) -> LateOut | None:
+    late = status.late.get(admission.admission)
+    return None if late is None or admission.state != "running" else read_off(LateOut, late)
 
 
 def _settings(submitter: Submitter, admission: Admission, status: AdmissionStatus) -> dict[str, str]:
