@@ -20,7 +20,7 @@ from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.waits import QueueWaits
 from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.reasons.demand import StandingAside
-from yarnctl.hadoop.http.request_counts import REQUESTS
+from yarnctl.hadoop.http.request_counts import RequestTally
 from yarnctl.service.routes import prometheus
 
 ROOT = Path(__file__).parents[2]
@@ -178,9 +178,9 @@ def test_every_query_of_the_board_is_valid(tmp_path: Path) -> None:
 
 def full() -> View:
     """A view with a value for every metric."""
-    REQUESTS.add("ResourceManager", "http://rm:8088/ws", "answered", 0.1)
     aside = StandingAside("production", 300_000, (), 5, "queue")
-    status = msgspec.structs.replace(last().loop, leads=True, aside=(aside,))
+    sent = {("ResourceManager", "rm:8088", "answered"): RequestTally(1, 0.1)}
+    status = msgspec.structs.replace(last().loop, leads=True, aside=(aside,), requests=sent)
     budget = BudgetStanding("queue", "root.research", "", 0.02, 3_600_000, 1, 1_024, 72_000, 3, 4_000)
     waits = {"production": QueueWaits(last().waits["production"].ended, 5)}
     return msgspec.structs.replace(last(), loop=status, budgets=(budget,), waits=waits)

@@ -41,6 +41,7 @@ from yarnctl.deciding.reasons.modes import ClusterUnseen, HdfsUnwritable, ModeRe
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.deciding.time_lost import TimeLost, Waited
+from yarnctl.hadoop.http.request_counts import RequestKey, RequestTally
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.loop import ClusterIdentity
 
@@ -139,6 +140,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     tick yet). ``problem``: why the cluster does not answer now; ``store_problem``: why HDFS cannot be used.
     ``aside``: why no container is freed for some queues now. ``leads``: whether this daemon has the lock
     (None: it only observes, and needs none). ``changes``: settings that it lowered and has not restored.
+    ``requests``: those that this process has sent.
     ``resource_manager``: the address of its web pages ("": not known).
     """
 
@@ -158,6 +160,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterIdentity | None = None
     aside: tuple[StandingAside, ...] = ()
     leads: bool | None = None
+    requests: Mapping[RequestKey, RequestTally] = {}
     changes: tuple[Change, ...] = ()
 
 
@@ -282,6 +285,10 @@ class Publisher:
             changed = self._recent.apply(record)
             self._counted.apply(record, changed)
             self._reporting.apply(record, changed)
+
+    def story(self, order: str) -> OrderStory | None:
+        """Return the story of a recent order."""
+        return self._recent.story(order)
 
     def set_status(self, status: LoopStatus, now_ms: int) -> None:
         """Publish a new status of the loop; the rest is unchanged."""

@@ -18,7 +18,6 @@ from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import ChangeKind
-from yarnctl.hadoop.http.request_counts import REQUESTS
 from yarnctl.service.answers.from_view import VERSION, budget, counted, snapshot
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -202,7 +201,7 @@ def _waits(view: View) -> Iterator[Metric]:
     yield longest
 
 
-def _requests(_: View) -> Iterator[Metric]:
+def _requests(view: View) -> Iterator[Metric]:
     labels = ["server", "address", "result"]
     sent = CounterMetricFamily(
         "yarnctl_requests", "Requests to servers of the cluster, by result.", labels=labels
@@ -210,7 +209,7 @@ def _requests(_: View) -> Iterator[Metric]:
     lasted = CounterMetricFamily(
         "yarnctl_request_seconds", "How long these requests lasted together.", labels=labels
     )
-    for key, requests in sorted(REQUESTS.rows().items()):
+    for key, requests in sorted(view.loop.requests.items()):
         sent.add_metric(list(key), requests.count)
         lasted.add_metric(list(key), requests.seconds)
     yield sent
