@@ -179,7 +179,8 @@ def test_every_query_of_the_board_is_valid(tmp_path: Path) -> None:
 def full() -> View:
     """A view with a value for every metric."""
     aside = StandingAside("production", 300_000, (), 5, "queue")
-    status = msgspec.structs.replace(last().loop, leads=True, aside=(aside,))
+    sent = {("ResourceManager", "rm:8088", "answered"): RequestTally(1, 0.1)}
+    status = msgspec.structs.replace(last().loop, leads=True, aside=(aside,), requests=sent)
     budget = BudgetStanding("queue", "root.research", "", 0.02, 3_600_000, 1, 1_024, 72_000, 3, 4_000)
     waits = {"production": QueueWaits(last().waits["production"].ended, 5)}
     requests = {("ResourceManager", "rm:8088", "answered"): RequestTally(1, 0.1)}

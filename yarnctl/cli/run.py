@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import click
 
@@ -31,6 +30,7 @@ from yarnctl.cli.cluster import (
 )
 from yarnctl.cli.gate_options import GateOptions, admission_options, admitting_of, history_of
 from yarnctl.cli.grouped_help import GroupedCommand, RareOption, help_all_option, words_of
+from yarnctl.cli.logs import LogFormat, LogLevel, set_level, set_up
 from yarnctl.cli.settings_file import TABLE, placed, settings_of, shown
 from yarnctl.command_line import option_group, options_in
 from yarnctl.errors import BadInput
@@ -44,7 +44,7 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 RELOADED = frozenset(
     {"preempting", "preemptable", "policy", "task-policy", "in-flight", "in-flight-least", "may-lose"}
-    | {"room-within", "second-worth", "budgets", "governor", "order-timeout-s", "quiet"}
+    | {"room-within", "second-worth", "budgets", "governor", "order-timeout-s", "log-level"}
 )
 """The options that a running daemon reads again on SIGHUP; the other ones need a restart."""
 
@@ -81,7 +81,8 @@ class StateOptions(NamedTuple):
     state_dir: Path | None = None
     journal_file_mib: int = 64
     ticks: int | None = None
-    quiet: bool = False
+    log_level: LogLevel = "info"
+    log_format: LogFormat = "text"
 
 
 _PREEMPTION = (
@@ -225,7 +226,20 @@ _STATE = (
         help="Size at which a new journal file begins. Old files are kept; you can gzip them.",
     ),
     click.option("--ticks", cls=RareOption, type=click.IntRange(1), help="Stop after this many ticks."),
-    click.option("--quiet", is_flag=True, help="Log warnings and errors only."),
+    click.option(
+        "--log-level",
+        type=click.Choice(get_args(LogLevel)),
+        default="info",
+        show_default=True,
+        help="Log lines of this level and above. Audit lines are always logged.",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(get_args(LogFormat)),
+        default="text",
+        show_default=True,
+        help="json: one object a line, with times in UTC.",
+    ),
 )
 
 
@@ -250,13 +264,7 @@ def command(
     """Attach to a cluster and free containers for production jobs without losing research work."""
     from yarnctl.daemon.running import run
 
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.WARNING if state.quiet else logging.INFO,
-        format="%(asctime)s %(levelname)s %(message)s",
-    )
-    logging.getLogger("urllib3").setLevel(logging.ERROR)
-    logging.getLogger("hdfs").setLevel(logging.ERROR)
+    set_up(state.log_level, state.log_format)
     plan, serve = prepare(RunOptions(cluster, queues, preemption, folders, listening, state, gate))
     run(plan, serve, Rereading(click.get_current_context(), plan))
 
@@ -347,7 +355,7 @@ class Rereading:
 
         def accept() -> None:
             self._values = values
-            logging.getLogger().setLevel(logging.WARNING if values["quiet"] else logging.INFO)
+            set_level(values["log_level"])
             _LOG.warning("settings reloaded: %s", ", ".join(words) or "no option has changed")
             if later:
                 _LOG.warning("restart yarnctl to use the new values of %s", ", ".join(later))

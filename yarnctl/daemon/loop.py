@@ -14,15 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 
 from yarnctl.attach.connection.cluster_queues import QueueNames
+from yarnctl.audit import audit
 from yarnctl.daemon.admission.admission_controller import AdmissionController, SeenProgress
 from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
 from yarnctl.daemon.held_priorities import HeldPriorities
+from yarnctl.daemon.notices.audited_actions import action_line
+from yarnctl.daemon.notices.waiting_log import WaitingLog, warnings
 from yarnctl.daemon.preemption_switch import KIND as PREEMPTION
 from yarnctl.daemon.preemption_switch import PreemptionSwitch
 from yarnctl.daemon.questions.what_if_desk import NewestState, WhatIfDesk
 from yarnctl.daemon.queue_caps import QueueCaps
 from yarnctl.daemon.view.published import LoopStatus, Publisher, demand_waits
-from yarnctl.daemon.waiting_log import WaitingLog, warnings
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import Change, ChangeKind, Outcome, Refused, Snapshot, Withheld
@@ -68,6 +70,7 @@ from yarnctl.deciding.records import (
 )
 from yarnctl.errors import InvariantBroken, YarnctlError
 from yarnctl.hadoop.http.answers import SafeMode, Standby
+from yarnctl.hadoop.http.request_counts import REQUESTS
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.loop import Journal, tick
 from yarnctl.restoring.change_file import described
@@ -90,11 +93,15 @@ EXPECTED = ManagerSettling | PreemptionOn | QueuesUnread | QueuesVanished | Queu
 
 
 class Recorder:
-    """Writes records to the journal, and passes them to the publisher, the guard and the log."""
+    """Writes records to the journal, and passes them to the publisher, the guard and the log.
+
+    ``account``: this daemon's user in the cluster, for the audit lines.
+    """
 
     def __init__(
         self, journal: Journal, publisher: Publisher, guard: WriteGuard, *, observing: bool = False
     ) -> None:
+        self.account = ""
         self.journal = journal
         self.publisher = publisher
         self.guard = guard
@@ -121,6 +128,8 @@ class Recorder:
             self._log(record)
             if isinstance(record, Performed) and record.application and not record.back:
                 self._log_refused(record.application, record.outcome)
+            if isinstance(record, Performed) and not isinstance(record.outcome, Withheld):
+                audit(action_line(self.account, record, self.publisher.story(record.order)))
             if isinstance(record, Ranking):
                 self.on_ranking(record)
 
@@ -646,6 +655,7 @@ class Loop:
             started_at_ms=self._started_at_ms,
             cluster=self.port.identity,
             aside=tuple(self.guard.misdirection.standing(self.controller.now_ms).values()),
+            requests=REQUESTS.rows(),
             leads=None if self.lock_renewal.lock is None else self.lock_renewal.lock.held,
             changes=tuple(one.change for _, one in sorted(self._open_changes().items())),
         )

@@ -425,6 +425,7 @@ def make_loop(
         in_place=lambda: _require_in_place(state, journal),
         notify=notify,
     )
+    loop.recorder.account = plan.attachment.requests_owner
     return loop, journal
 
 

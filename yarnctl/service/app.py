@@ -26,6 +26,7 @@ from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.routes.market import market_routes
 from yarnctl.service.routes.placement import run_routes
 from yarnctl.service.routes.questions import question_routes
+from yarnctl.service.security.audited import Audited
 from yarnctl.service.security.middleware import PAGE_FILES, READER, Guards
 from yarnctl.service.security.proxies import Prefixed
 from yarnctl.service.security.tokens import Tokens
@@ -103,6 +104,7 @@ def make_app(
     app.include_router(question_routes(what_if))
     app.include_router(page_routes())
     app.add_middleware(Guards, names=names, tokens=None if open_reads else tokens)
+    app.add_middleware(Audited, tokens=tokens)
     if prefix:
         app.add_middleware(Prefixed, prefix=prefix)
     return app

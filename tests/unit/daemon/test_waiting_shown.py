@@ -12,9 +12,9 @@ from tests.golden.tables import GUARD_FREE, app, cluster, with_
 from tests.property.test_why_waiting import LEVERS
 from tests.unit.daemon.test_loop import Attached, busy, daemon
 from tests.unit.service.played import views
+from yarnctl.daemon.notices.waiting_log import REPEAT_MS, VAIN_MS, WaitingLog
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.why_waiting import Waiting, cause_meaning, is_waiting, sentence
-from yarnctl.daemon.waiting_log import REPEAT_MS, VAIN_MS, WaitingLog
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.lifecycle import OPEN
 from yarnctl.deciding.model import ApplicationView, Observation, ObservationRequest

@@ -263,3 +263,21 @@ def test_the_command_line_says_which_scope_is_missing(
     told = capsys.readouterr().err
     assert words in told
     assert SECRETS[who] not in told
+
+
+@pytest.mark.parametrize(
+    ("who", "result"), [("operate", "SUCCESS"), ("read", "FAILURE"), ("nobody", "FAILURE")]
+)
+def test_each_change_has_an_audit_line_also_a_rejected_one(
+    places: dict[bool, Place], caplog: pytest.LogCaptureFixture, who: str, result: str
+) -> None:
+    with caplog.at_level(logging.INFO, "yarnctl.audit"):
+        places[True].asked("POST /v1/loop/pause", who)
+        places[True].asked("GET /v1/snapshot", who)
+        places[True].asked("POST /v1/what-if", who)
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "yarnctl.audit"]
+    fields = dict(field.split("=", 1) for field in line.split("\t"))
+    assert (fields["OPERATION"], fields["RESULT"]) == ("POST /v1/loop/pause", result)
+    assert fields["IP"] == "127.0.0.1"
+    assert (fields["USER"] == "null") is (who == "nobody")
+    assert not any(secret in line for secret in SECRETS.values())

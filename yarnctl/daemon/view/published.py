@@ -42,7 +42,7 @@ from yarnctl.deciding.reasons.modes import ClusterUnseen, HdfsUnwritable, ModeRe
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.deciding.time_lost import TimeLost, Waited
-from yarnctl.hadoop.http.request_counts import REQUESTS, RequestTally
+from yarnctl.hadoop.http.request_counts import RequestKey, RequestTally
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.loop import ClusterIdentity
 
@@ -141,6 +141,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     tick yet). ``problem``: why the cluster does not answer now; ``store_problem``: why HDFS cannot be used.
     ``aside``: why no container is freed for some queues now. ``leads``: whether this daemon has the lock
     (None: it only observes, and needs none). ``changes``: settings that it lowered and has not restored.
+    ``requests``: those that this process has sent.
     ``resource_manager``: the address of its web pages ("": not known).
     """
 
@@ -160,6 +161,7 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterIdentity | None = None
     aside: tuple[StandingAside, ...] = ()
     leads: bool | None = None
+    requests: Mapping[RequestKey, RequestTally] = {}
     changes: tuple[Change, ...] = ()
 
 
@@ -182,8 +184,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     ``waiting``: why each preempting application of ``snapshot`` with pending requests waits. ``time_lost``:
     what waited since this daemon's start, by cause. ``reporting``: sums of the last days, which go on.
     ``waits``: how long production has waited since this daemon's start, by queue.
-    ``when``: when each application of ``snapshot`` starts and ends, if it is known. ``requests``: those
-    of this process, by kind of server, address and result.
+    ``when``: when each application of ``snapshot`` starts and ends, if it is known.
     """
 
     version: int
@@ -211,7 +212,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     reporting: Reporting | None = None
     waits: Mapping[str, QueueWaits] = {}
     when: Mapping[str, When] = {}
-    requests: Mapping[tuple[str, str, str], RequestTally] = {}
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
@@ -290,6 +290,10 @@ class Publisher:
             self._counted.apply(record, changed)
             self._reporting.apply(record, changed)
 
+    def story(self, order: str) -> OrderStory | None:
+        """Return the story of a recent order."""
+        return self._recent.story(order)
+
     def set_status(self, status: LoopStatus, now_ms: int) -> None:
         """Publish a new status of the loop; the rest is unchanged."""
         view = self._view
@@ -348,7 +352,6 @@ class Publisher:
             reporting=self._reporting,
             waits=self._waits.by_queue(observation.now_ms),
             when=self._when(snapshot, observation.now_ms),
-            requests=REQUESTS.rows(),
         )
 
     def _when(self, snapshot: Snapshot | None, now_ms: int) -> Mapping[str, When]:

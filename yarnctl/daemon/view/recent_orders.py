@@ -93,6 +93,10 @@ class RecentOrders:
             )
         return changed
 
+    def story(self, order: str) -> OrderStory | None:
+        """Return the newest story of an order."""
+        return self._fold.newest.get(order)
+
     def update(self, ledger: Ledger) -> None:
         """Publish the stories. Call it after the records of the tick were applied."""
         newest = self._fold.newest

@@ -10,6 +10,10 @@ Result = Literal["answered", "rejected", "failed"]
 """``rejected``: an answer with a status of 400 to 499; ``failed``: a higher one, or no whole answer."""
 
 
+RequestKey = tuple[str, str, Result]
+"""Kind of server, address, result."""
+
+
 class RequestTally(NamedTuple):
     """How many requests were sent, and how long they lasted together, in seconds."""
 
@@ -21,7 +25,7 @@ class RequestCounts:
     """Requests by kind of server, address and result. Any thread may call it."""
 
     def __init__(self) -> None:
-        self._rows: dict[tuple[str, str, Result], RequestTally] = {}
+        self._rows: dict[RequestKey, RequestTally] = {}
         self._lock = Lock()
 
     def add(self, daemon: str, url: str, result: Result, seconds: float) -> None:
@@ -31,7 +35,7 @@ class RequestCounts:
             before = self._rows.get(key, RequestTally(0, 0.0))
             self._rows[key] = RequestTally(before.count + 1, before.seconds + seconds)
 
-    def rows(self) -> dict[tuple[str, str, Result], RequestTally]:
+    def rows(self) -> dict[RequestKey, RequestTally]:
         """Return all counts."""
         with self._lock:
             return dict(self._rows)

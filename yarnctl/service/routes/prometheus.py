@@ -209,7 +209,7 @@ def _requests(view: View) -> Iterator[Metric]:
     lasted = CounterMetricFamily(
         "yarnctl_request_seconds", "How long these requests lasted together.", labels=labels
     )
-    for key, requests in sorted(view.requests.items()):
+    for key, requests in sorted(view.loop.requests.items()):
         sent.add_metric(list(key), requests.count)
         lasted.add_metric(list(key), requests.seconds)
     yield sent

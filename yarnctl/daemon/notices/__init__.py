@@ -1,0 +1,1 @@
+"""What the daemon reports by itself: lines of the log, audit lines, events to a webhook."""
