@@ -19,7 +19,9 @@ from yarnctl.daemon.admission.request_queue import RequestQueue
 from yarnctl.daemon.view.published import Control, View
 from yarnctl.listening.names import LOOPBACK_NAMES
 from yarnctl.service.answers.own_view import own_view
+from yarnctl.service.conditional import Conditional
 from yarnctl.service.routes.admissions import admission_routes
+from yarnctl.service.routes.events import event_routes
 from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.routes.market import market_routes
@@ -27,6 +29,7 @@ from yarnctl.service.routes.placement import run_routes
 from yarnctl.service.security.middleware import READER, Guards
 from yarnctl.service.security.proxies import Prefixed
 from yarnctl.service.security.tokens import Tokens
+from yarnctl.service.watching import Watch
 
 STUCK_MS = 60_000  # After this time without a published view the loop counts as stuck
 
@@ -44,6 +47,9 @@ ABOUT = """\
 What yarnctl observes, decides and does. The loop publishes a view after each tick; answers are made from it.
 
 * Instants (`..._at_ms`) and spans (`..._ms`) are integer milliseconds of the loop's clock.
+* With `iso=true` an answer also has each instant as `..._at`, in ISO 8601 and UTC.
+* An answer has an `ETag`; with `If-None-Match` it is 304 until there is a newer view. With `since=VERSION`
+  and `wait_ms` it comes as soon as there is one. `GET /v1/events` streams what happens.
 * Lists are paged: set `limit`, and `cursor` to the `next` of the previous page.
 * An unknown query parameter is an error (422 `unknown-parameter`).
 * Every error has the body `{"error": {"code", "message", "next"}}`. Compare `code`; `next` is what to do.
@@ -97,7 +103,9 @@ def make_app(
         redirect_slashes=False,  # such a redirect names the host of the request
     )
     problems.install(app)
-    source = restricted(source)
+    newest, source = source, restricted(source)
+    watch = Watch(newest)
+    app.state.watch = watch
     app.include_router(state_routes(source, clock, STUCK_MS))
     app.include_router(reading_routes(source, journal))
     tokens = Tokens.of(token)
@@ -105,7 +113,9 @@ def make_app(
     app.include_router(admission_routes(source, tokens, request_queue))
     app.include_router(market_routes(source, tokens, request_queue))
     app.include_router(run_routes(source))
+    app.include_router(event_routes(source, watch))
     app.include_router(page_routes())
+    app.add_middleware(Conditional, source=newest, watch=watch)
     app.add_middleware(Guards, names=names, tokens=None if open_reads else tokens)
     if prefix:
         app.add_middleware(Prefixed, prefix=prefix)

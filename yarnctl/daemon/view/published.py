@@ -15,6 +15,7 @@ import msgspec
 from yarnctl.api.cluster_answers import LoopState, Mode
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.view.occupancy import Occupancy, Sample, sample_of
+from yarnctl.daemon.view.recent_events import LoggedEvent, RecentEvents
 from yarnctl.daemon.view.recent_orders import Checkpoint, Decided, RankedRecord, RecentOrders
 from yarnctl.daemon.view.reporting import Reporting
 from yarnctl.daemon.view.ungranted import Ungranted
@@ -181,6 +182,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     ``budgets``: empty without the mix. ``admission`` None: off. ``version`` grows with every view.
     ``waiting``: why each preempting application of ``snapshot`` with pending requests waits. ``time_lost``:
     what waited since this daemon's start, by cause. ``reporting``: sums of the last days, which go on.
+    ``events``: oldest first; earlier ones than rank ``events_from`` are no longer kept.
     """
 
     version: int
@@ -206,6 +208,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Mapping[str, Waiting] = {}
     time_lost: tuple[Waited, ...] = ()
     reporting: Reporting | None = None
+    events: tuple[LoggedEvent, ...] = ()
+    events_from: int = 1
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
@@ -264,6 +268,7 @@ class Publisher:
         self._counted = Counting()
         self._time_lost = TimeLost()
         self._reporting = Reporting()
+        self._events = RecentEvents()
         self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, EligibilityReason] = {}
         self.ungranted: Ungranted | None = None
@@ -280,11 +285,13 @@ class Publisher:
         for record in records:
             changed = self._recent.apply(record)
             self._counted.apply(record, changed)
+            self._events.apply(record, changed)
             self._reporting.apply(record, changed)
 
     def set_status(self, status: LoopStatus, now_ms: int) -> None:
         """Publish a new status of the loop; the rest is unchanged."""
         view = self._view
+        self._events.look(status.state, status.why, max(view.now_ms, now_ms))
         self._view = msgspec.structs.replace(
             view,
             version=view.version + 1,
@@ -292,6 +299,8 @@ class Publisher:
             loop=status,
             admission=self.admission,
             left_alone=self.left_alone,
+            events=self._events.events,
+            events_from=self._events.oldest,
         )
 
     def tick(
@@ -312,6 +321,7 @@ class Publisher:
         recent = self._recent
         recent.update(controller.ledger)
         self._time_lost.look(controller.verdicts, observation.now_ms)
+        self._events.look(status.state, status.why, observation.now_ms)
         self._view = View(
             version=last.version + 1,
             now_ms=max(last.now_ms, observation.now_ms, now_ms or 0),
@@ -336,6 +346,8 @@ class Publisher:
             waiting=self._waiting(controller, status, snapshot, observation.now_ms),
             time_lost=self._time_lost.rows(),
             reporting=self._reporting,
+            events=self._events.events,
+            events_from=self._events.oldest,
         )
 
     def _waiting(
