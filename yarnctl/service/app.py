@@ -20,7 +20,9 @@ from yarnctl.daemon.questions.what_if_desk import WhatIfDesk
 from yarnctl.daemon.view.published import Control, View
 from yarnctl.listening.names import LOOPBACK_NAMES
 from yarnctl.service.answers.own_view import own_view
+from yarnctl.service.conditional import Conditional
 from yarnctl.service.routes.admissions import admission_routes
+from yarnctl.service.routes.events import event_routes
 from yarnctl.service.routes.health import state_routes, writing_routes
 from yarnctl.service.routes.lists import reading_routes
 from yarnctl.service.routes.market import market_routes
@@ -30,6 +32,7 @@ from yarnctl.service.security.audited import Audited
 from yarnctl.service.security.middleware import PAGE_FILES, READER, Guards
 from yarnctl.service.security.proxies import Prefixed
 from yarnctl.service.security.tokens import Tokens
+from yarnctl.service.watching import Watch
 
 STUCK_MS = 60_000  # After this time without a published view the loop counts as stuck
 
@@ -38,6 +41,9 @@ ABOUT = """\
 What yarnctl observes, decides and does. The loop publishes a view after each tick; answers are made from it.
 
 * Instants (`..._at_ms`) and spans (`..._ms`) are integer milliseconds of the loop's clock.
+* With `iso=true` an answer also has each instant as `..._at`, in ISO 8601 and UTC.
+* An answer has an `ETag`; with `If-None-Match` it is 304 until there is a newer view. With `since=VERSION`
+  and `wait_ms` it comes as soon as there is one. `GET /v1/events` streams what happens.
 * Lists are paged: set `limit`, and `cursor` to the `next` of the previous page.
 * An unknown query parameter is an error (422 `unknown-parameter`).
 * Every error has the body `{"error": {"code", "message", "next"}}`. Compare `code`; `next` is what to do.
@@ -93,7 +99,9 @@ def make_app(
         redirect_slashes=False,  # such a redirect names the host of the request
     )
     problems.install(app)
-    source = restricted(source)
+    newest, source = source, restricted(source)
+    watch = Watch(newest)
+    app.state.watch = watch
     app.include_router(state_routes(source, clock, STUCK_MS))
     app.include_router(reading_routes(source, journal))
     tokens = Tokens.of(token)
@@ -102,7 +110,9 @@ def make_app(
     app.include_router(market_routes(source, tokens, request_queue))
     app.include_router(run_routes(source))
     app.include_router(question_routes(what_if))
+    app.include_router(event_routes(source, watch))
     app.include_router(page_routes())
+    app.add_middleware(Conditional, source=newest, watch=watch)
     app.add_middleware(Guards, names=names, tokens=None if open_reads else tokens)
     app.add_middleware(Audited, tokens=tokens)
     if prefix:

@@ -19,6 +19,7 @@ from yarnctl.listening.connections import Bounds, protocol
 from yarnctl.listening.names import is_loopback
 from yarnctl.service.security.tls import Tls
 from yarnctl.service.security.tokens import Tokens
+from yarnctl.service.watching import Watch
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -76,7 +77,9 @@ class Handle:
         thread: threading.Thread,
         listener: socket.socket,
         tls: Tls | None = None,
+        watch: Watch | None = None,
     ) -> None:
+        self._watch = watch
         self._server = server
         self._thread = thread
         self._listener = listener
@@ -108,7 +111,9 @@ class Handle:
             _LOG.warning("certificate reloaded: %s", self._tls.files.certificate)
 
     def stop(self) -> None:
-        """Finish open requests, close, and wait for the thread."""
+        """End streams, finish open requests within ``STOP_S`` seconds, close, and wait for the thread."""
+        if self._watch is not None:
+            self._watch.close()
         self._server.should_exit = True
         self._thread.join()
         self._listener.close()
@@ -151,7 +156,7 @@ def serve_in_thread(
         target=server.run, kwargs={"sockets": [listener]}, name="yarnctl-service", daemon=True
     )
     thread.start()
-    return Handle(server, thread, listener, tls)
+    return Handle(server, thread, listener, tls, getattr(app.state, "watch", None))
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -29,7 +29,7 @@ ROWS = {
     "GET /v1/explanations/{any_id}": "mine", "GET /v1/snapshot": "mine", "GET /v1/applications": "mine",
     "GET /v1/status": "read",
     "GET /v1/checkpoints": "mine", "GET /v1/budgets": "mine", "GET /v1/occupancy": "read",
-    "GET /v1/time-lost": "read", "GET /v1/report": "read",
+    "GET /v1/events": "mine", "GET /v1/time-lost": "read", "GET /v1/report": "read",
     "GET /v1/admissions": "list", "GET /v1/admissions/{admission_id}": "one", "POST /v1/admissions": "ask",
     "POST /v1/admissions/{admission_id}/renew": "own", "DELETE /v1/admissions/{admission_id}": "own",
     "GET /v1/runs": "list", "GET /v1/accounts": "account", "GET /v1/accounts/{account}": "account",
@@ -39,6 +39,7 @@ ROWS = {
 }  # fmt: skip
 """Endpoint -> what it needs."""
 
+QUERIES = {"GET /v1/events": "/v1/events?wait_ms=0"}  # it would not end by itself
 QUOTED = {name: value for name, value in WISH.items() if name != "deadline_ms"}
 BODIES: dict[str, dict[str, Any]] = {
     "POST /v1/admissions": WISH,
@@ -117,7 +118,9 @@ class Place:
         method, _, path = endpoint.partition(" ")
         told = {"application_id": "application_1_000002", "any_id": "o-000002", "decision_id": "2",
                 "queue": "production"}  # fmt: skip
-        path = path.format(**told, admission_id=getattr(self, "known", ""), account="analytics")
+        path = QUERIES.get(endpoint, path).format(
+            **told, admission_id=getattr(self, "known", ""), account="analytics"
+        )
         by_certificate = self.certificates.get(who)
         has_token = who in SECRETS and by_certificate is None
         given = {"Authorization": f"Bearer {SECRETS[who]}"} if has_token else {}

@@ -47,7 +47,7 @@ def asked(served: Handle, user: str, path: str) -> http_client.Response:
 
 PATHS = ("applications", "reclaims?retired=true", "refusals", "checkpoints", "snapshot", "budgets",
          f"reclaims/{PRODUCTION}", f"explanations/{PRODUCTION}", f"explanations/{RESEARCH}",
-         "explanations/o-000001")  # fmt: skip
+         "explanations/o-000001", "events?cursor=0&wait_ms=0")  # fmt: skip
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -15,6 +15,7 @@ from yarnctl.api.cluster_answers import LoopState, Mode
 from yarnctl.daemon.admission.admission_controller import AdmissionStatus
 from yarnctl.daemon.view.histogram import Histogram
 from yarnctl.daemon.view.occupancy import Occupancy, Sample, sample_of
+from yarnctl.daemon.view.recent_events import LoggedEvent, RecentEvents
 from yarnctl.daemon.view.recent_orders import Checkpoint, Decided, RankedRecord, RecentOrders
 from yarnctl.daemon.view.reporting import Reporting
 from yarnctl.daemon.view.ungranted import Ungranted
@@ -185,6 +186,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     what waited since this daemon's start, by cause. ``reporting``: sums of the last days, which go on.
     ``waits``: how long production has waited since this daemon's start, by queue.
     ``when``: when each application of ``snapshot`` starts and ends, if it is known.
+    ``events``: oldest first; earlier ones than rank ``events_from`` are no longer kept.
     """
 
     version: int
@@ -212,6 +214,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     reporting: Reporting | None = None
     waits: Mapping[str, QueueWaits] = {}
     when: Mapping[str, When] = {}
+    events: tuple[LoggedEvent, ...] = ()
+    events_from: int = 1
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
@@ -272,6 +276,7 @@ class Publisher:
         self._reporting = Reporting()
         self._waits = Waits()
         self._following = Following()
+        self._events = RecentEvents()
         self.admission: AdmissionStatus | None = None
         self.left_alone: Mapping[str, EligibilityReason] = {}
         self.ungranted: Ungranted | None = None
@@ -288,6 +293,7 @@ class Publisher:
         for record in records:
             changed = self._recent.apply(record)
             self._counted.apply(record, changed)
+            self._events.apply(record, changed)
             self._reporting.apply(record, changed)
 
     def story(self, order: str) -> OrderStory | None:
@@ -297,6 +303,7 @@ class Publisher:
     def set_status(self, status: LoopStatus, now_ms: int) -> None:
         """Publish a new status of the loop; the rest is unchanged."""
         view = self._view
+        self._events.look(status.state, status.why, max(view.now_ms, now_ms))
         self._view = msgspec.structs.replace(
             view,
             version=view.version + 1,
@@ -304,6 +311,8 @@ class Publisher:
             loop=status,
             admission=self.admission,
             left_alone=self.left_alone,
+            events=self._events.events,
+            events_from=self._events.oldest,
         )
 
     def tick(
@@ -326,6 +335,7 @@ class Publisher:
         if snapshot is not None:
             self._waits.look(snapshot, controller.settings, observation.now_ms)
         self._time_lost.look(controller.verdicts, observation.now_ms)
+        self._events.look(status.state, status.why, observation.now_ms)
         self._view = View(
             version=last.version + 1,
             now_ms=max(last.now_ms, observation.now_ms, now_ms or 0),
@@ -352,6 +362,8 @@ class Publisher:
             reporting=self._reporting,
             waits=self._waits.by_queue(observation.now_ms),
             when=self._when(snapshot, observation.now_ms),
+            events=self._events.events,
+            events_from=self._events.oldest,
         )
 
     def _when(self, snapshot: Snapshot | None, now_ms: int) -> Mapping[str, When]:

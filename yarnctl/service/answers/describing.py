@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import cache, reduce, wraps
 from operator import or_
 from types import UnionType
@@ -34,6 +35,8 @@ from yarnctl.journal.explaining.story import (
     SavedLostStory,
     Tally,
 )
+from yarnctl.service.answers.instants import instant_name, with_instants
+from yarnctl.service.answers.paging import ViewQuery
 from yarnctl.units import Resources
 
 
@@ -123,18 +126,20 @@ class AnswerRoute(APIRoute):
 
 def _encoding(function: Callable[..., Any], status: int) -> Callable[..., Any]:
 
-    def answer(found: object) -> Response:
+    def answer(found: object, arguments: Mapping[str, Any]) -> Response:
         if isinstance(found, Response):
             return found
+        if any(isinstance(each, ViewQuery) and each.iso for each in arguments.values()):
+            found = with_instants(msgspec.to_builtins(found))
         return Response(msgspec.json.encode(found), status, media_type="application/json")
 
     @wraps(function)
     async def awaited(*args: Any, **kwargs: Any) -> Response:
-        return answer(await function(*args, **kwargs))
+        return answer(await function(*args, **kwargs), kwargs)
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Response:
-        return answer(function(*args, **kwargs))
+        return answer(function(*args, **kwargs), kwargs)
 
     return awaited if inspect.iscoroutinefunction(function) else called
 
@@ -149,6 +154,8 @@ def described(kind: Any) -> type[BaseModel]:
         shown = _type_of(about.fields.get(each.name, each.type))
         is_optional = may_lack(kind, each)
         fields[each.encode_name] = (shown, None if is_optional else ...)
+        if (instant := instant_name(each.encode_name)) is not None:
+            fields[instant] = (datetime | None, None)  # with ``iso`` only
     closed = ConfigDict(extra="ignore" if origin in GROWING else "forbid")
     return create_model(about.name, __config__=closed, __doc__=about.text, **fields)
 

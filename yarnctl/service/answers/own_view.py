@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from yarnctl.daemon.view.published import View
-from yarnctl.deciding.records import Refusal
+from yarnctl.daemon.view.recent_events import LoggedEvent, LoopChanged
+from yarnctl.deciding.records import Refusal, Transition
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.service.answers.explanations import stories_of
 from yarnctl.service.answers.from_view import application_of
@@ -53,6 +54,7 @@ def own_view(view: View, user: str) -> View:
         waiting={name: replace(why, causes=()) for name, why in view.waiting.items() if name in own},
         time_lost=(),
         reporting=None,
+        events=tuple(each for each in view.events if _is_own(each, own)),
     )
 
 
@@ -62,6 +64,14 @@ def _own(view: View, user: str) -> frozenset[str]:
     for story in stories_of(view):
         found.update(name for name, about in story.names.items() if about.user == user)
     return frozenset(found)
+
+
+def _is_own(event: LoggedEvent, own: frozenset[str]) -> bool:
+    if isinstance(event.record, LoopChanged):
+        return True
+    if event.story is not None:
+        return bool(own & {event.story.requester, event.story.victim})
+    return not isinstance(event.record, Transition) and event.record.trigger.application in own
 
 
 def _hidden(story: OrderStory, own: frozenset[str]) -> OrderStory:

@@ -16,6 +16,7 @@ from yarnctl.deciding.lifecycle import State
 
 LIMIT_MAX = 500
 LIMIT = 100
+WAIT_MAX_MS = 30_000
 INSTANT_MAX_MS = 2**53 - 1  # The largest integer that a client in JavaScript reads exactly
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -33,14 +34,25 @@ class NoParameters(Parameters):
     """No query parameters."""
 
 
-class NameQuery(Parameters):
+class ViewQuery(Parameters):
+    """What every address that reads the view accepts."""
+
+    since: Annotated[int | None, Field(ge=0, le=INSTANT_MAX_MS, description="The `version` you have.")] = None
+    wait_ms: Annotated[
+        int | None,
+        Field(ge=0, le=WAIT_MAX_MS, description="With `since`: wait this long for a newer version."),
+    ] = None
+    iso: Annotated[bool, Field(description="Add each `..._at_ms` as ISO 8601 in UTC, as `..._at`.")] = False
+
+
+class NameQuery(ViewQuery):
     """A page of a list in the order of names."""
 
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Maximum number of items.")] = LIMIT
     cursor: Annotated[Name | None, Field(description="The `next` of the previous page.")] = None
 
 
-class NumberQuery(Parameters):
+class NumberQuery(ViewQuery):
     """A page of a list in the order of numbers."""
 
     limit: Annotated[int, Field(ge=1, le=LIMIT_MAX, description="Maximum number of items.")] = LIMIT
@@ -58,7 +70,7 @@ class ReclaimsQuery(NameQuery):
     retired: Annotated[bool, Field(description="Also retired entries.")] = False
 
 
-class EntriesQuery(Parameters):
+class EntriesQuery(ViewQuery):
     """Filters of one reclaim list."""
 
     victim: Annotated[Name | None, Field(description="Entries against this application.")] = None
@@ -113,7 +125,7 @@ class TimeLostQuery(NameQuery):
     """A page of the causes for which production waited, by name."""
 
 
-class ReportQuery(Parameters):
+class ReportQuery(ViewQuery):
     """The span of the report."""
 
     since_ms: Annotated[Instant | None, Field(description="At or after; a day before now by default.")] = None

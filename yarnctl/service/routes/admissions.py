@@ -50,6 +50,7 @@ from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import read_off, reason
 from yarnctl.service.answers.paging import (
     INSTANT_MAX_MS,
+    WAIT_MAX_MS,
     Name,
     NoParameters,
     NumberQuery,
@@ -74,8 +75,6 @@ from yarnctl.service.routes.placement import (
 )
 from yarnctl.service.security.middleware import ONLY_USER, Credentials, require, require_own
 from yarnctl.service.security.tokens import Caller, Tokens
-
-WAIT_MAX_MS = 30_000
 
 
 class EstimateIn(BaseModel):

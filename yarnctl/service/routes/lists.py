@@ -42,13 +42,13 @@ from yarnctl.service.answers.paging import (
     CheckpointsQuery,
     DecisionsQuery,
     EntriesQuery,
-    NoParameters,
     OccupancyQuery,
     Parameters,
     ReclaimsQuery,
     RefusalsQuery,
     ReportQuery,
     TimeLostQuery,
+    ViewQuery,
     by_name,
     by_number,
     matches,
@@ -218,7 +218,7 @@ def _add_decisions(router: APIRouter, source: Source, journal: Path | None) -> N
         return from_view.page(view, len(found), part, explanations.summary)
 
     @router.get("/decisions/{decision_id}", responses=responses(404))
-    def decision(decision_id: Number, _: Annotated[NoParameters, Query()]) -> DecisionDetail:
+    def decision(decision_id: Number, _: Annotated[ViewQuery, Query()]) -> DecisionDetail:
         """One decision: its cause, the chosen tasks, the others with reasons, and the outcome."""
         for decided in source().decisions:
             if decided.record.number == decision_id:
@@ -244,7 +244,7 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
         return from_view.page(view, len(found), part, lambda row: explanations.refusal(row[1]))
 
     @router.get("/explanations/{any_id}", responses=responses(404))
-    def explanation(any_id: Id, _: Annotated[NoParameters, Query()]) -> Explained:
+    def explanation(any_id: Id, _: Annotated[ViewQuery, Query()]) -> Explained:
         """All that the daemon remembers of an application, container, attempt, order, or decision number."""
         view = source()
         found = explanations.everything_about(view, in_full(view, any_id))
@@ -255,7 +255,7 @@ def _add_whys(router: APIRouter, source: Source, journal: Path | None) -> None:
 
 def _add_cluster(router: APIRouter, source: Source) -> None:
     @router.get("/snapshot")
-    def snapshot(_: Annotated[NoParameters, Query()]) -> SnapshotOut:
+    def snapshot(_: Annotated[ViewQuery, Query()]) -> SnapshotOut:
         """A summary of the loop, the cluster and its queues."""
         return from_view.snapshot(source())
 

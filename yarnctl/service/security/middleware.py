@@ -46,6 +46,7 @@ OWN = (
     "/v1/applications",
     "/v1/budgets",
     "/v1/checkpoints",
+    "/v1/events",
     "/v1/explanations",
     "/v1/reclaims",
     "/v1/refusals",

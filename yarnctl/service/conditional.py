@@ -1,0 +1,82 @@
+"""ETag, ``since`` with ``wait_ms``, and HEAD: for every address that reads the view.
+
+The tag is the version of the view, so that a client which has the newest answer costs no work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2s
+from urllib.parse import parse_qs
+
+from yarnctl.daemon.view.published import View
+from yarnctl.service.answers.paging import WAIT_MAX_MS
+from yarnctl.service.security.asgi import App, Message, Receive, Scope, Send
+from yarnctl.service.security.middleware import READER
+from yarnctl.service.watching import Watch
+
+PREFIX, STREAM = "/v1/", "/v1/events"
+
+
+class Conditional:
+    """ASGI middleware; it runs after the checks of the caller."""
+
+    def __init__(self, app: App, source: Callable[[], View], watch: Watch) -> None:
+        self.app = app
+        self.source = source
+        self.watch = watch
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 304 to a client that has the newest answer; otherwise pass the request on."""
+        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
+            await self.app(scope, receive, send)
+            return
+        if scope["method"] == "HEAD" and scope["path"] != STREAM:
+            scope, send = {**scope, "method": "GET"}, _without_body(send)
+        if not scope["path"].startswith(PREFIX) or scope["path"] == STREAM:
+            await self.app(scope, receive, send)
+            return
+        await self._wait(scope)
+        tag = self._tag()
+        if tag in _tags_of(scope):
+            await send({"type": "http.response.start", "status": 304, "headers": [(b"etag", tag)]})
+            await send({"type": "http.response.body"})
+            return
+
+        async def send_with_tag(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 200:
+                message["headers"] = [*message.get("headers", ()), (b"etag", tag)]
+            await send(message)
+
+        await self.app(scope, receive, send_with_tag)
+
+    async def _wait(self, scope: Scope) -> None:
+        given = parse_qs(scope["query_string"].decode("latin-1"))
+        since, wait_ms = (given.get(name, [""])[0] for name in ("since", "wait_ms"))
+        if not (_is_number(since) and _is_number(wait_ms)) or int(wait_ms) > WAIT_MAX_MS:
+            return  # the route rejects what cannot be used
+        await self.watch.newer(int(since), int(wait_ms) / 1000)
+
+    def _tag(self) -> bytes:
+        """Return the tag of the answers to this caller: of the process, the version and the user."""
+        view = self.source()
+        user = blake2s((READER.get() or "").encode(), digest_size=6).hexdigest()
+        return f'W/"{view.loop.started_at_ms:x}-{view.version:x}-{user}"'.encode()
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 16
+
+
+def _tags_of(scope: Scope) -> list[bytes]:
+    given = (value for name, value in scope["headers"] if name == b"if-none-match")
+    return [each.strip() for value in given for each in value.split(b",")]
+
+
+def _without_body(send: Send) -> Send:
+    async def send_head(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return send_head
