@@ -60,8 +60,10 @@ PY4J = {"3.5.9": "0.10.9.9", "4.0.1": "0.10.9.9", "4.3.0": "0.10.9.9"}
 """Versions of PySpark that are tried, and what each asks for."""
 SPARK = {"pyspark": "4.0.1", "py4j": PY4J["4.0.1"]}
 """The one that is used: all but ``make bench-spark-versions`` leave it."""
-FLINK = "apache-flink-libraries", "1.20.5"
-"""Its sources hold the jars. flink-dist could not be had by Maven where this was written."""
+FLINK = "apache-flink-libraries", os.environ.get("YARNCTL_FLINK", "1.20.5")
+"""Its sources hold the jars: flink-dist could not be had by Maven where this was written. With
+``YARNCTL_FLINK=2.1.0`` another version is tried.
+"""
 FLINK_JARS = (
     "flink-dist", "flink-connector-files", "log4j-api", "log4j-core", "log4j-slf4j-impl", "log4j-1.2-api",
 )  # fmt: skip

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests import http_client
-from tests.hadoop.artifacts import NotToBeHad, flink_jars, javac
+from tests.hadoop.artifacts import FLINK, NotToBeHad, flink_jars, javac
 from tests.hadoop.configuration import Shape
 from tests.hadoop.flink_client import FLINK_SETTINGS, write_flink_client
 from tests.hadoop.hdfs import Hdfs
@@ -32,6 +32,12 @@ OUR_SETTINGS = {
     for name, value in FLINK_SETTINGS.items()
     if not name.startswith(("execution.", "restart-", "resourcemanager."))
 }
+
+
+STABLE = (
+    "jobmanager.adaptive-scheduler.resource-stabilization-timeout",
+    "jobmanager.adaptive-scheduler.submission.resource-stabilization-timeout",
+)
 
 
 class InstalledFlink(NamedTuple):
@@ -89,13 +95,14 @@ class FlinkJob:
             "yarn.provided.lib.dirs": self.there.libraries,
             "execution.checkpointing.interval": "2s",
             # its source has as many parts as it had workers when it began
-            "jobmanager.adaptive-scheduler.resource-stabilization-timeout": "15s",
+            **dict.fromkeys(STABLE, "15s"),
             "execution.checkpointing.dir": f"{self.there.data}/checkpoints",
             **OUR_SETTINGS,
         }
         said = [f"-D{name}={value}" for name, value in told.items()]
         program = [str(self.numbers), str(self.number_ms), f"{self.there.data}/{self.name}"]
-        flink = ["flink", "run-application", "-t", "yarn-application", *said, "-p", str(self.most)]
+        run = "run-application" if FLINK[1] < "2" else "run"  # 2.0 has one command for both
+        flink = ["flink", run, "-t", "yarn-application", *said, "-p", str(self.most)]
         return [
             *(YARNCTL, "wrap", "--flink", "--exec", "--"),
             *(*flink, "-c", "counting.Count", self.there.jar, *program),

@@ -2,12 +2,12 @@ package counting;
 
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.MapFunction;
+import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.functions.RichMapFunction;
 import org.apache.flink.api.common.serialization.SimpleStringEncoder;
 import org.apache.flink.api.common.state.ValueState;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.api.connector.source.lib.NumberSequenceSource;
-import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.file.sink.FileSink;
 import org.apache.flink.core.fs.Path;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -62,7 +62,7 @@ public final class Count {
         private transient ValueState<Long> count;
 
         @Override
-        public void open(Configuration settings) {
+        public void open(OpenContext context) {
             count = getRuntimeContext().getState(new ValueStateDescriptor<>("count", Long.class));
         }
 

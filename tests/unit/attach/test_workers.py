@@ -31,6 +31,8 @@ from yarnctl.deciding.reasons.eligibility import MasterUnreachable, NoDrainTag, 
 from yarnctl.deciding.reasons.outcomes import ExecutorBusy, ForeignAttempt
 from yarnctl.frameworks.flink.consent import judge
 from yarnctl.frameworks.flink.rest import (
+    CHECKPOINTS,
+    DELAY,
     GONE,
     IDLE,
     SCHEDULER,
@@ -103,6 +105,7 @@ class JobMaster:
         self.managers = [container(8, place + 2) for place in range(workers)]
         self.slots: dict[str, int] = {}
         self.settings = dict(SETTINGS)
+        self.version = "1.20.5"
         self.jobs = [{"jid": JOB, "state": "RUNNING", "tasks": {"total": 8, "running": 8}}]
         self.checkpoint: dict[str, Any] | None = {"id": 5, "trigger_timestamp": fake.now_ms - 1500}
         self.bounds = {name: {"parallelism": {"lowerBound": 1, "upperBound": 6}} for name in ("v1", "v2")}
@@ -124,6 +127,7 @@ class JobMaster:
             self.bounds = self.puts[-1]
             return self.accepts
         found: Any = {
+            "/config": {"flink-version": self.version},
             "/jobmanager/config": [{"key": key, "value": value} for key, value in self.settings.items()],
             "/jobs/overview": {"jobs": self.jobs},
             "/taskmanagers": {
@@ -183,6 +187,21 @@ def test_workers_are_shown_with_what_the_whole_job_would_do_again(fake, job):
     assert {fake.now_ms - each.since_ms for each in shown.values()} == {4 * 1500}
     assert {each.resume_cost_ms for each in shown.values()} == {4 * 17_000}
     assert observed(looking(fake)) == {}, "the mix alone asks them"
+
+
+@pytest.mark.parametrize(
+    ("version", "interval", "again_ms", "room_in_ms"),
+    [("1.20.5", "2s", 4 * 1500, 7500), ("2.1.0", "2s", 0, 9500), ("2.1.0", "30s", 4 * 1500, 12_500),
+     ("2.1.0", "", 4 * 1500, 7500), ("unknown", "2s", 4 * 1500, 7500)],
+)  # fmt: skip
+def test_since_flink_2_a_rescale_waits_for_the_next_checkpoint(
+    fake, job, version, interval, again_ms, room_in_ms
+):
+    job.version = version
+    job.settings |= {CHECKPOINTS: interval, DELAY: "5s"}
+    shown = observed(looking(fake, levers=True))
+    assert {fake.now_ms - each.since_ms for each in shown.values()} == {again_ms}
+    assert {each.remaining_ms for each in shown.values()} == {room_in_ms}
 
 
 NONE_MAY = [

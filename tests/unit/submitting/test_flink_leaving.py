@@ -17,6 +17,10 @@ OURS = (
     "-Djobmanager.scheduler=adaptive -Dslot.idle.timeout=2s -Dresourcemanager.taskmanager-timeout=2s"
     " -Djobmanager.adaptive-scheduler.scaling-interval.min=5s"
     " -Djobmanager.adaptive-scheduler.resource-stabilization-timeout=2s"
+    " -Djobmanager.adaptive-scheduler.executing.cooldown-after-rescaling=5s"
+    " -Djobmanager.adaptive-scheduler.submission.resource-stabilization-timeout=2s"
+    " -Djobmanager.adaptive-scheduler.executing.resource-stabilization-timeout=2s"
+    " -Djobmanager.adaptive-scheduler.rescale-trigger.max-delay=5s"
 )
 CHECKPOINTS = "-Dexecution.checkpointing.interval=2s"
 

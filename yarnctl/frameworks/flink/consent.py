@@ -14,6 +14,9 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoDrainTag, 
 from yarnctl.frameworks.flink.job_manager import JobManager
 from yarnctl.frameworks.flink.rest import (
     ADAPTIVE,
+    AT_CHECKPOINT,
+    CHECKPOINTS,
+    DELAY,
     GONE,
     IDLE,
     ROUTE,
@@ -28,8 +31,8 @@ from yarnctl.hadoop.wire.tags import min_executors_of, routes_in
 ORDER_MS = 1_500  # From the order to idle slots, and from the last time-out until YARN shows it
 
 
-def judge(tags: Sequence[str], settings: Mapping[str, str]) -> Drainable | EligibilityReason:
-    """Return how a job may be rescaled, or why not, by its tags and its JobManager's settings."""
+def judge(tags: Sequence[str], settings: Mapping[str, str], major: int = 1) -> Drainable | EligibilityReason:
+    """Return how a job may be rescaled, or why not, by its tags, its JobManager's settings and version."""
     if ROUTE not in routes_in(tags):
         return NoDrainTag()
     scheduler = settings.get(SCHEDULER, "")
@@ -40,7 +43,12 @@ def judge(tags: Sequence[str], settings: Mapping[str, str]) -> Drainable | Eligi
             return SettingForbidsDrain(name, settings.get(name, "")[:SHOWN_MAX], TIMEOUT)
     # Flink checks each time-out once per its own length, so it takes one to two times that.
     waits_ms = duration_ms(settings[IDLE]) + duration_ms(settings[GONE])
-    return Drainable(ROUTE, min_executors_of(tags), waits_ms * 3 // 2 + ORDER_MS)
+    room_in_ms, least = waits_ms * 3 // 2 + ORDER_MS, min_executors_of(tags)
+    interval_ms, delay_ms = (duration_ms(settings.get(name, "")) for name in (CHECKPOINTS, DELAY))
+    if major < 2 or delay_ms < 0 or interval_ms < 0:
+        return Drainable(ROUTE, least, room_in_ms)
+    traits = frozenset({AT_CHECKPOINT}) if interval_ms <= delay_ms else frozenset[str]()
+    return Drainable(ROUTE, least, room_in_ms + min(interval_ms, delay_ms), traits)
 
 
 class FlinkConsent:
@@ -55,5 +63,9 @@ class FlinkConsent:
 
     def judge(self, application: str, tags: Sequence[str]) -> Drainable | EligibilityReason | Absent:
         """Return how a job may be rescaled, or why not; Absent: the JobManager gave no answer."""
-        settings = self._job_manager(application).settings()
-        return settings if isinstance(settings, Absent) else judge(tags, settings)
+        manager = self._job_manager(application)
+        settings, config = manager.settings(), manager.config()
+        if isinstance(settings, Absent):
+            return settings
+        # Without a version the rule of 1.x holds: it charges more.
+        return judge(tags, settings, 1 if isinstance(config, Absent) else config.major)

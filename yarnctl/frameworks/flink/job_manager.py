@@ -32,6 +32,10 @@ class JobManager(ProxiedClient):
             lambda rows: {row.key: row.value for row in rows}, self._read("/jobmanager/config", wire.SETTINGS)
         )
 
+    def config(self) -> wire.FlinkConfig | Absent:
+        """Return its version."""
+        return self._read("/config", wire.CONFIG)
+
     def job(self) -> wire.FlinkJob | Absent:
         """Return the job that has not ended; Absent if there is none, or there are several."""
         rows = self._read("/jobs/overview", wire.JOBS)

@@ -19,6 +19,9 @@ IDLE, GONE = "slot.idle.timeout", "resourcemanager.taskmanager-timeout"
 """The times for which an idle slot, and then its TaskManager, is kept; Flink's first default is 50 s."""
 TIMEOUT, TIMEOUT_MAX_MS = "2s", 5_000
 CHECKPOINTS = "execution.checkpointing.interval"
+DELAY = "jobmanager.adaptive-scheduler.rescale-trigger.max-delay"
+"""Since Flink 2.0 a rescale waits for the next checkpoint, at most so long (FLIP-461)."""
+AT_CHECKPOINT = "rescales-at-checkpoint"  # a trait: the work before a rescale is saved by it
 
 _DURATION = re.compile(r"([0-9]{1,12}) *(ms|s|min|m|h)?")
 _UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
@@ -43,6 +46,18 @@ class TaskCounts(msgspec.Struct, frozen=True):
     total: Count = 0
     running: Count = 0
     finished: Count = 0
+
+
+class FlinkConfig(msgspec.Struct, frozen=True):
+    """GET /config."""
+
+    version: Name = field(name="flink-version", default="")
+
+    @property
+    def major(self) -> int:
+        """The first number of the version; 0 if there is none."""
+        first = self.version.partition(".")[0]
+        return int(first) if first.isascii() and first.isdecimal() and len(first) < 4 else 0
 
 
 class FlinkJob(msgspec.Struct, frozen=True):
@@ -115,6 +130,7 @@ def lowered(bounds: Bounds, most: int) -> Bounds:
 
 
 SETTINGS = ListDecoder(FlinkSetting, owned=True)
+CONFIG = OneDecoder(FlinkConfig, owned=True)
 JOBS = ListDecoder(FlinkJob, "jobs", owned=True)
 TASK_MANAGERS = ListDecoder(TaskManager, "taskmanagers", owned=True)
 CHECKPOINT = OneDecoder(Checkpoints, owned=True)

@@ -13,6 +13,7 @@ from yarnctl.errors import BadInput
 from yarnctl.frameworks.flink.rest import (
     ADAPTIVE,
     CHECKPOINTS,
+    DELAY,
     GONE,
     IDLE,
     ROUTE,
@@ -26,11 +27,18 @@ from yarnctl.frameworks.submitting import unwrapped_tags, with_drain_tags
 
 RUNTIME_MODE = "execution.runtime-mode"
 RESTARTS = "restart-strategy.type"
+_ADAPTIVE = "jobmanager.adaptive-scheduler."
 SOON = {
-    "jobmanager.adaptive-scheduler.scaling-interval.min": "5s",
-    "jobmanager.adaptive-scheduler.resource-stabilization-timeout": "2s",
+    f"{_ADAPTIVE}scaling-interval.min": "5s",
+    f"{_ADAPTIVE}resource-stabilization-timeout": "2s",
+    f"{_ADAPTIVE}executing.cooldown-after-rescaling": "5s",
+    f"{_ADAPTIVE}submission.resource-stabilization-timeout": "2s",
+    f"{_ADAPTIVE}executing.resource-stabilization-timeout": "2s",
+    DELAY: "5s",
 }
-"""Shorter than Flink's defaults of 30 and 10 s; the user's values have precedence."""
+"""Shorter than Flink's defaults of 10 to 60 s; the user's values have precedence. Two names of 1.x, then
+those of 2.x (FLINK-36015): neither version rejects the other's.
+"""
 BATCH = {
     RESTARTS: "fixed-delay",
     "restart-strategy.fixed-delay.attempts": "10",
