@@ -183,8 +183,7 @@ def full() -> View:
     status = msgspec.structs.replace(last().loop, leads=True, aside=(aside,), requests=sent)
     budget = BudgetStanding("queue", "root.research", "", 0.02, 3_600_000, 1, 1_024, 72_000, 3, 4_000)
     waits = {"production": QueueWaits(last().waits["production"].ended, 5)}
-    requests = {("ResourceManager", "rm:8088", "answered"): RequestTally(1, 0.1)}
-    return msgspec.structs.replace(last(), loop=status, budgets=(budget,), waits=waits, requests=requests)
+    return msgspec.structs.replace(last(), loop=status, budgets=(budget,), waits=waits)
 
 
 def test_every_series_of_a_rule_and_of_the_board_exists() -> None:

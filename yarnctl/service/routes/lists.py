@@ -260,7 +260,7 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
         return from_view.snapshot(source())
 
     @router.get("/status")
-    def status(_: Annotated[NoParameters, Query()]) -> StatusOut:
+    def status(_: Annotated[ViewQuery, Query()]) -> StatusOut:
         """The daemon on one screen: leader, mode, lowered settings, last error, budgets."""
         return from_view.status(source())
 
