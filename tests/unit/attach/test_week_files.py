@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests import shared_cases
-from tests.unit.attach.week_samples import JHIST_WHOLE, READ, REFUSED, SPARK_ENDED, T0
+from tests.unit.attach.week_samples import JHIST_WHOLE, JHIST_WRAPPED, READ, REFUSED, SPARK_ENDED, T0
 from yarnctl.attach.importing.file_import import KINDS, files_below, read_file
 from yarnctl.attach.importing.reading import UnreadableJob
 from yarnctl.cli.history import import_command
@@ -122,6 +122,13 @@ def test_jhist_has_attempts_sizes_and_ends(tmp_path: Path) -> None:
     ]
     assert job.containers[3].merged_at_ms == T0 + 25_000
     assert [(task.state, task.work_ms) for task in job.tasks] == [("SUCCEEDED", 10_000)]
+
+
+def test_jhist_of_a_newer_version_wraps_texts(tmp_path: Path) -> None:
+    (tmp_path / "a.jhist").write_text(JHIST_WRAPPED)
+    ((job,), _) = read(tmp_path / "a.jhist")
+    assert (job.job.queue, job.job.state) == ("etl", "FAILED")
+    assert [one.ended_by for one in job.containers] == ["failed", "killed"]
 
 
 def test_spark_log_has_executors_and_stages(tmp_path: Path) -> None:

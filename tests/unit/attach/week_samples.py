@@ -89,6 +89,7 @@ JHIST_WHOLE = jhist(
 JHIST_WRAPPED = jhist(
     submitted("job_1_0002", wraps=True),
     *attempt("1_0002_m_000000", 0, 5, 9, "FAILED", error={"string": "exit 1"}),
+    *attempt("1_0002_m_000000", 1, 6, 8, "KILLED", error={"string": "Attempt killed on request of a user"}),
     ("JOB_FAILED", "JobUnsuccessfulCompletion", {"jobid": "job_1_0002", "finishTime": T0 + 9000,
                                                  "jobStatus": "FAILED", "diagnostics": {"string": "x"}}),
 )  # fmt: skip
@@ -167,11 +168,12 @@ FIELDS_2015 = (
 
 READ: dict[str, Sample] = {
     "jhist whole": Sample(JHIST_WHOLE, 1, 3),
-    "jhist failed, texts wrapped": Sample(JHIST_WRAPPED, 1, 1),
+    "jhist failed, texts wrapped": Sample(JHIST_WRAPPED, 1, 2),
     "jhist without an end": Sample(JHIST_RUNNING, 0, 0, 1),
     "jhist torn": Sample(JHIST_WHOLE[:-60], 0, 0, 1),
     "spark ended": Sample(SPARK_ENDED, 1, 2),
     "spark torn at its end": Sample(SPARK_TORN, 1, 2),
+    "spark torn in its middle": Sample(SPARK_TORN + "\n" + SPARK_ENDED, 0, 0, 1),
     "spark without a start": Sample(SPARK_EMPTY, 0, 0, 1),
     "sls by count": Sample(json.dumps({"am.type": "stream", "job.start.ms": 5, "job.tasks": [
         {"duration.ms": 900, "count": 4, "container.type": "stream", "container.memory-mb": 2048}]}), 1, 4),

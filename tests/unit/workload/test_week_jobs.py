@@ -20,7 +20,7 @@ from yarnctl.units import Resources
 
 
 def held(kind: Any, began_s: int, ended_s: int, **more: Any) -> WeekContainer:
-    given = {"memory_mib": 2048, "vcores": 2, "state": "SUCCEEDED"} | more
+    given: dict[str, Any] = {"memory_mib": 2048, "vcores": 2, "state": "SUCCEEDED"} | more
     return WeekContainer(
         job="a", container="c", kind=kind, started_at_ms=began_s * 1000, ended_at_ms=ended_s * 1000, **given
     )
@@ -29,7 +29,7 @@ def held(kind: Any, began_s: int, ended_s: int, **more: Any) -> WeekContainer:
 def lived(
     *containers: WeekContainer, tasks: tuple[WeekTask, ...] = (), ended_s: int = 60, **more: Any
 ) -> ImportedJob:
-    given = {"state": "SUCCEEDED", "submitted_at_ms": 10_000} | more
+    given: dict[str, Any] = {"state": "SUCCEEDED", "submitted_at_ms": 10_000} | more
     row = WeekJob(
         job="a", kind="MAPREDUCE", queue="etl", user="al ice", name="n", ended_at_ms=ended_s * 1000, **given
     )
