@@ -33,6 +33,12 @@ NUMBERS = {
     "admission.book.PENDING_FOR_MAX_MS": 600_000,
     "admission.capacity.FOREVER_MS": 2**53 - 1,
     "admission.shared_round.PLANNED_MAX": 20,
+    "admission.late_promises.LATE_FOR_RATIO": 0.05,
+    "admission.late_promises.LOOKS": 3,
+    "admission.late_promises.POINTS_MAX": 400,
+    "admission.late_promises.QUIET_RATIO": 0.33,
+    "admission.late_promises.SETUP_RATIO": 0.05,
+    "admission.late_promises.TASKS_RATIO": 0.9,
     "admission.pricing.accounts.DAY_MS": 86_400_000,
     "admission.shared_round.RESERVED_MS": 60_000,
     # in a mix of levers
@@ -120,6 +126,14 @@ NUMBERS = {
     "prioritising.HOLD_MS": 60_000,
     "queue_node.EQUAL": 1_000_000,
     "tree_model.MANY": 1_000_000,
+    "what_if.played_forward.LATEST": 2.5,
+    "what_if.played_forward.QUIET_ROUNDS_MAX": 6,
+    "what_if.played_forward.RESUMING_PRIORITY": 3,
+    "what_if.played_forward.ROUNDS_MAX": 60,
+    "what_if.played_forward.SOONEST": 0.25,
+    "what_if.supposed.MASTER_PRIORITY": 0,
+    "what_if.supposed.RETURNING_PRIORITY": 5,
+    "what_if.supposed.TASK_PRIORITY": 20,
 }
 
 

@@ -86,32 +86,30 @@ def with_guarantee(snapshot: Snapshot, path: str, ratio: float) -> Snapshot:
     The others below the same parent share the rest as before, and so do all queues below each of them.
     """
     parent = path.rpartition(".")[0]
-    known = {view.queue: view for view in (*snapshot.parents, *snapshot.queues)}
-    whole = known[parent].guaranteed if parent in known else snapshot.total
+    known = _guarantees(snapshot)
+    whole = known.get(parent, snapshot.total)
     beside = [name for name in known if name.rpartition(".")[0] == parent and name not in ("", "root", path)]
     rest = minus(whole, _part(whole, ratio))
     before = NOTHING
     for name in beside:
-        before = plus(before, known[name].guaranteed)
+        before = plus(before, known[name])
 
     def guaranteed(name: str, own_resources: Resources) -> Resources:
         if _is_below(name, path):
-            return _scaled(own_resources, _part(whole, ratio), known[path].guaranteed)
+            return _scaled(own_resources, _part(whole, ratio), known[path])
         if any(_is_below(name, other) for other in beside):
             return _scaled(own_resources, rest, before)
         return own_resources
 
-    return _with_guarantees(
-        snapshot, {name: guaranteed(name, view.guaranteed) for name, view in known.items()}
-    )
+    return _with_guarantees(snapshot, {name: guaranteed(name, own) for name, own in known.items()})
 
 
 def without_node(snapshot: Snapshot, lost: LostNode) -> Snapshot:
     """Return the snapshot without a node: guarantees shrink with the cluster, and its tasks request anew."""
     total = minus(snapshot.total, lost.size)
-    views = (*snapshot.parents, *snapshot.queues)
+    known = _guarantees(snapshot)
     snapshot = _with_guarantees(
-        snapshot, {view.queue: _scaled(view.guaranteed, total, snapshot.total) for view in views}
+        snapshot, {name: _scaled(own, total, snapshot.total) for name, own in known.items()}
     )
     used: dict[str, Resources] = {}
     applications = []
@@ -156,6 +154,12 @@ def less_used(snapshot: Snapshot, used: Mapping[str, Resources]) -> Snapshot:
         queues=tuple(msgspec.structs.replace(view, used=left(view)) for view in snapshot.queues),
         parents=tuple(msgspec.structs.replace(view, used=left(view)) for view in snapshot.parents),
     )
+
+
+def _guarantees(snapshot: Snapshot) -> dict[str, Resources]:
+    """Return the guarantee of each queue, parents included."""
+    found = {view.queue: view.guaranteed for view in snapshot.parents}
+    return found | {view.queue: view.guaranteed for view in snapshot.queues}
 
 
 def _with_guarantees(snapshot: Snapshot, guaranteed: Mapping[str, Resources]) -> Snapshot:
