@@ -1,4 +1,4 @@
-"""Upgrade and back: each version continues from the journal of the other, and restores what it had lowered."""
+"""Upgrade and back: each version continues from the other's journal, and restores what it had lowered."""
 
 from __future__ import annotations
 
