@@ -52,7 +52,8 @@ class Network:
         self._stack.callback(self.docker, "network", "rm", self.name)
         words = ("yarn-emulator", "serve", "--host=0.0.0.0", "--port=8088", "--allow-host=rm.example")
         more = ("--nodes=2", "--containers=modelled", "--work=/work/cluster")
-        self.start("--network-alias=rm.example", self.image, *words, *more)
+        emulator = self.start("--network-alias=rm.example", self.image, *words, *more)
+        until(lambda: " answers, " in self.docker("logs", emulator), "the emulator answers")
         return self
 
     def __exit__(self, *_: object) -> None:
