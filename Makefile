@@ -33,7 +33,7 @@ RESEARCH_TESTS := research/tests --ignore=research/tests/hadoop
 # All that needs a real Hadoop besides the contract takes about half an hour.
 HADOOP_TESTS ?= tests/hadoop
 
-.PHONY: help setup demo dist test test-unit test-thorough test-research test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-ahead bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small clean
+.PHONY: help setup demo dist test test-unit test-dist test-thorough test-research test-docker test-hadoop soak mutants hadoop-up hadoop-down bench-hadoop bench-admission bench-market bench-estimates bench-placement bench-study bench-spark bench-spark-production bench-spark-ahead bench-spark-overhead bench-spark-versions bench-flink bench-mixed runner lint format bench bench-small clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, p
 
 dist: $(VENV)/.dev ## make a release in dist/: wheel, source archive, wheelhouse, one file, deb and rpm (Go builds nfpm once)
 	$(BIN)/python -m release.dist
+
+test-dist: dist ## install each file of the release on a fresh host without the internet (root or a Docker engine)
+	YARNCTL_DIST=dist YARNCTL_REQUIRE_DOCKER=1 $(PYTEST) tests/docker/test_fresh_hosts.py -rP $(PYTEST_ARGS)
 
 soak: $(VENV)/.dev ## run the long checks whole: 300 outputs, 1,000 fault campaigns, I/O faults, 10^6 replayed steps, 10^5 markets, 551 faults of a daemon; SEED=N (hours)
 	$(BIN)/python -m tests.soak equal --runs 300 --seed $(SEED)

@@ -1,4 +1,4 @@
-"""A profile of the compose file, up: its services, their answers, and jobs that are submitted to it.
+"""A profile of the compose file, up: its services, what they answer, and jobs that are submitted to it.
 
 Law: every wait is for a condition, with a deadline and with what was awaited in the failure.
 """

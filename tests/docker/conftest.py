@@ -21,7 +21,7 @@ from tests.docker.engine import Engine, NoEngine
 def context(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Context | None]:
-    """Return the build context of Hadoop, if these tests need it; it is made in the background."""
+    """Return the build context of Hadoop if these tests need it; it is made in the background."""
     asked = {Path(str(item.path)).stem for item in request.session.items}
     made = Context(tmp_path_factory.mktemp("hadoop") / "context") if "test_hadoop_compose" in asked else None
     yield made

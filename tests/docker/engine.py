@@ -146,7 +146,7 @@ class Engine:
 
     @staticmethod
     def _adopt_sources(root: Path) -> None:
-        """Let apt and pip inside the image use the mirrors of this machine, and trust what it trusts."""
+        """Let apt and pip inside the image use this machine's mirrors, and trust what it trusts."""
         authorities = Path("/usr/local/share/ca-certificates")
         if authorities.is_dir():
             shutil.copytree(authorities, root / "usr/local/share/ca-certificates", dirs_exist_ok=True)

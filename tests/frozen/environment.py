@@ -7,6 +7,7 @@ may go.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +20,8 @@ def variables() -> dict[str, dict[str, object]]:
     """Return the variables of the programs, and those of each container folder with what stands for none."""
     found: dict[str, dict[str, object]] = {"programs": dict.fromkeys(read_by_programs(), True)}
     for folder in sorted(path for path in (ROOT / "docker").iterdir() if path.is_dir()):
-        found[f"docker/{folder.name}"] = dict(read_by_containers(folder))
+        found[f"docker/{folder.name}"] = dict(read_by_containers(folder.rglob("*")))
+    found["compose.yaml"] = dict(read_by_containers([ROOT / "compose.yaml"]))
     return found
 
 
@@ -35,10 +37,10 @@ def read_by_programs() -> list[str]:
     return sorted(names)
 
 
-def read_by_containers(folder: Path) -> dict[str, str]:
-    """Return every variable that a folder's files expand, with its defaults as they are written there."""
+def read_by_containers(paths: Iterable[Path]) -> dict[str, str]:
+    """Return every variable that files expand, with its defaults as they are written there."""
     found: dict[str, set[str]] = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".xml"):
+    for path in sorted(path for path in paths if path.is_file() and path.suffix != ".xml"):
         for name, otherwise in EXPANDED.findall(path.read_text(encoding="utf-8", errors="replace")):
             found.setdefault(name, set()).add(otherwise)
     return {name: " | ".join(sorted(each for each in told if each)) for name, told in sorted(found.items())}

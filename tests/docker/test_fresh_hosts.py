@@ -1,0 +1,64 @@
+"""Each file of a release, installed on a fresh host without the internet, to a page that observes.
+
+The commands are those of docs/install.md. The image is built here; the other files are those of the folder
+that YARNCTL_DIST names (``make test-dist`` makes them), and without it these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docker.engine import Engine
+from tests.docker.fresh_host import PAGE, Network, commands_of
+from tests.release.playing import ROOT
+
+COMMANDS_MAX = 3
+IMAGE = "yarnctl:fresh-test"
+
+
+@pytest.fixture(scope="module")
+def network(engine: Engine) -> Iterator[Network]:
+    engine.run("docker", "build", "--quiet", "--tag", IMAGE, str(ROOT))
+    with Network(engine, IMAGE) as network:
+        yield network
+
+
+@pytest.mark.parametrize("heading", ["deb", "rpm", "One file", "Wheels without a network"])
+def test_release_observes_after_the_commands_of_the_page(network: Network, heading: str) -> None:
+    commands = commands_of(heading)
+    assert len(commands) <= COMMANDS_MAX
+    folder = os.environ.get("YARNCTL_DIST")
+    if folder is None:
+        pytest.skip("YARNCTL_DIST names no folder with a release; make test-dist makes one")
+    names = set(re.findall(r"\S+\.(?:deb|rpm|pyz|tar)\b", " ".join(commands)))
+    host = network.host([Path(folder, name).absolute() for name in names])
+    began_s = time.monotonic()
+    for command in commands:
+        host.type(command)
+    host.wait_observing()
+    print(f"{heading}: {len(commands)} commands, {time.monotonic() - began_s:.1f} s")
+
+
+def test_image_observes_after_the_command_of_the_page(network: Network) -> None:
+    load, run = commands_of("Image")
+    assert load.startswith("docker load --input ")
+    program, word, *words = run.split()
+    assert (program, word) == ("docker", "run")
+    port = words.index("--publish")
+    del words[port : port + 2]  # an internal network publishes nothing
+    words[words.index("yarnctl")] = IMAGE
+    words[words.index("yarnctl:/state")] = "/state"
+    container = network.start(*words)
+    host = network.seen_from(container)
+    host.wait_observing()
+    assert host.user() == "10001"
+
+
+def test_page_says_how_few_commands_are_needed() -> None:
+    assert "at most three commands" in PAGE.read_text()
