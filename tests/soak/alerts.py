@@ -36,8 +36,12 @@ from yarnctl.journal.file import JournalFile
 
 FASTER = 120
 SECONDS = {"m": 60, "h": 3600}
-THRESHOLDS = {"YarnctlLoopStuck": ("> 60", "> 3"), "ProductionWaits": ("> 600", "> 5")}
-"""Bounds of spans in the rules' expressions, and what they are here."""
+THRESHOLDS = {
+    "YarnctlLoopStuck": ("> 60", "> 3"),
+    "YarnctlTicksFail": ("> 5", "> 1"),
+    "ProductionWaits": ("> 600", "> 5"),
+}
+"""Bounds of spans and of counts in the rules' expressions, and what they are here."""
 MANAGER, HDFS = "/ws/v1/cluster", "/webhdfs/"
 
 
@@ -59,7 +63,7 @@ class Faults(Web):
         if is_put or any(path.startswith(each) for each in self.down):
             await send_reply(send, Reply(503))
             return
-        for place, span_s in self.slow_s.items():
+        for place, span_s in list(self.slow_s.items()):
             if path.startswith(place) and scope.get("method") == "GET":
                 await asyncio.sleep(span_s)
         await self._whole(scope, receive, send)

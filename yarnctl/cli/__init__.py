@@ -23,6 +23,10 @@ COMMANDS = {
     "check": ("yarnctl.cli.check:command", "Check the cluster's configuration and print fixes."),
     "checkpoints": ("yarnctl.cli.checkpoints:command", "List, show, verify and delete checkpoints in HDFS."),
     "config": ("yarnctl.cli.config:command", "Show, check and write the file of settings."),
+    "debug-dump": (
+        "yarnctl.cli.debug_dump:command",
+        "Write one tar for a report of a fault, without secrets.",
+    ),
     "decisions": ("yarnctl.cli.decisions:command", "Show a running daemon's decisions and reasons."),
     "explain": ("yarnctl.cli.explain:command", "Explain a decision and its cost."),
     "history": ("yarnctl.cli.history:command", "Import the jobs that a cluster ran as tables."),

@@ -24,7 +24,7 @@ from yarnctl.errors import BadInput, Different, Unreachable
 from yarnctl.units import decode_vector
 
 if TYPE_CHECKING:
-    from yarnctl.hadoop.http.session import ExchangeFailed, Fault
+    from yarnctl.hadoop.http.session import ExchangeFailed, Fault, Received
 
 DEFAULT_URL = "http://127.0.0.1:8188"
 CREDENTIALS_ENV = "YARNCTL_TOKEN_FILE"  # The file of the caller's token: for writes, and reads that need one
@@ -147,10 +147,30 @@ def send(
     Raises BadInput (address, parameter), Different (unknown object), Unreachable (a change may have been
     made).
     """
+    address, got = _exchanged(method, url, path, parameters or {}, body, answer_s)
+    return _read(address, got.status, got.body)
+
+
+def ask_text(url: str, path: str) -> str:
+    """Return the daemon's answer to one GET as text; raises the errors of :func:`send`."""
+    address, got = _exchanged("GET", url, path, {}, None, ANSWER_S)
+    if got.status != 200:
+        _read(address, got.status, got.body)
+    return got.body.decode("utf-8", "replace")
+
+
+def _exchanged(
+    method: str,
+    url: str,
+    path: str,
+    parameters: Mapping[str, object],
+    body: dict[str, Any] | None,
+    answer_s: float,
+) -> tuple[str, Received]:
     from yarnctl.hadoop.http.session import CallLimits, ExchangeFailed, exchange, open_session
 
     address = f"{_checked(url)}/{path}"
-    known = {name: value for name, value in (parameters or {}).items() if value is not None}
+    known = {name: value for name, value in parameters.items() if value is not None}
     wanted = {name: str(value).lower() if isinstance(value, bool) else value for name, value in known.items()}
     limits = CallLimits(
         connect_ms=CONNECT_MS,
@@ -165,10 +185,9 @@ def send(
     try:
         with open_session(limits, ca_file=os.environ.get(AUTHORITIES_ENV, "")) as session:  # without proxy
             session.cert = os.environ.get(CERTIFICATE_ENV) or None
-            got = exchange(session, limits, method, place, media | _credentials(), content)
+            return address, exchange(session, limits, method, place, media | _credentials(), content)
     except ExchangeFailed as problem:
         raise _unanswered(address, problem) from None
-    return _read(address, got.status, got.body)
 
 
 def ask_all(url: str, path: str, parameters: Mapping[str, object], limit: int) -> Answer:

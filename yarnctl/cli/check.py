@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from yarnctl.attach.check.preflight import CheckResult, Finding
     from yarnctl.attach.connection.connection import YarnPreemption
 
+SEVERITIES = ("ok", "warn", "fail", "unknown")
 INDENT = 9  # The column where a finding's text begins
 WIDTH_MIN = 40  # The least width of a line in characters, even in a narrower terminal
 
@@ -180,9 +181,7 @@ def _fallback_root(folder: str | None) -> str:
 
 def _print(findings: Sequence[Finding], output: str, steps: NextSteps | None = None) -> int:
     """Print the findings and what to do next; return 1 if a check fails, else 0."""
-    counts = {
-        word: sum(one.severity == word for one in findings) for word in ("ok", "warn", "fail", "unknown")
-    }
+    counts = {word: sum(one.severity == word for one in findings) for word in SEVERITIES}
     if output == "json":
         print_json({"fit": not counts["fail"], **counts, "findings": findings, "next": steps})
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,9 +76,7 @@ def _run() -> click.Command:
 @output_option
 def show(words: tuple[str, ...], output: str) -> None:
     """Show each setting of yarnctl run with its origin: flag, environment, file or default."""
-    with _run().make_context("run", list(words)) as context:
-        rows = [*_run_rows(context), *_cluster_rows(context)]
-        file = context.params["config"]
+    file, rows = settings_rows(words)
     if output == "json":
         keys = ("key", "value", "origin", "place")
         settings = [dict(zip(keys, row, strict=True)) for row in rows]
@@ -90,6 +88,12 @@ def show(words: tuple[str, ...], output: str) -> None:
 
 
 Row = tuple[str, Any, Origin, str]
+
+
+def settings_rows(words: Sequence[str]) -> tuple[Path | None, list[Row]]:
+    """Return the file, and key, value, origin and place of each setting; ``words``: options of ``run``."""
+    with _run().make_context("run", list(words)) as context:
+        return context.params["config"], [*_run_rows(context), *_cluster_rows(context)]
 
 
 def _run_rows(context: click.Context) -> Iterator[Row]:
