@@ -64,11 +64,11 @@ class ServedPartition:
             )
         return placed
 
-    def _placed(self, part: Snapshot, models: Mapping[str, QueueModel]) -> dict[str, int]:
+    def _placed(self, snapshot: Snapshot, models: Mapping[str, QueueModel]) -> dict[str, int]:
         free = FreeCapacity(self._free.free)
-        if not part.parents:
+        if not snapshot.parents:
             return place_pending(models, free)
-        return QueueTreeModel(part, models, shares_idle=True).place(free)
+        return QueueTreeModel(snapshot, models, shares_idle=True).place(free)
 
     def _idle(self, queues: Mapping[str, QueueModel]) -> Snapshot:
         """Return the partition with requests without a label in the place of its own."""
