@@ -306,12 +306,12 @@ class ActedCluster(RandomCluster):
                 continue
             limit = Resources(limit_mib, self.rm.total.vcores)
             active = {app.user for app in leaf.demand}
-            for user in active | leaf.held.keys():
+            for user in active | leaf.shared.held.keys():
                 if limit_mib >= view.maximum.memory_mib:
                     continue
                 highest = view.user_limit
                 is_highest = highest is not None and highest.memory_mib <= limit_mib
-                if len(active) > 1 or is_highest or leaf.held.get(user, NOTHING)[0] > limit_mib:
+                if len(active) > 1 or is_highest or leaf.shared.held.get(user, NOTHING)[0] > limit_mib:
                     found.setdefault(view.queue, {})[user] = limit
         return found
 

@@ -33,7 +33,7 @@ Rule, written before the first counted run:
   by trying: what the forecast cannot know is given to it, or taken from the emulator's side, one by one.
   ``not explained`` is the rest. The reasons of the forecast add up to what it lacks.
 * From the fourth judgement on (seeds 6001-6300, once) half of the trees have node labels, a quarter of them
-  shared, a third of all has a resource type beside memory and vcores, and priorities of applications change
+  shared, four in ten of all have a resource type beside memory and vcores, and priorities of applications change
   (``TreeDraw(wide=True)``). The forecast follows the other partitions too. Where a partition is shared, YARN
   counts each request's turns before it serves it there, which no answer shows: the figures are also given
   without the trees that have one. ``one level`` is the nearest simple rival: the flat model.
@@ -59,7 +59,8 @@ import msgspec
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head
 from yarn_research.campaigns.scheduler_rig import VERSION, SchedulerRig
-from yarn_research.campaigns.tree_order_states import EmulatedTree, RealTree, TreeDraw
+from yarn_research.campaigns.tree_order_draws import TreeDraw
+from yarn_research.campaigns.tree_order_states import EmulatedTree, RealTree
 from yarnctl.command_line import print_json
 from yarnctl.deciding.forecast import FreeCapacity, model_queues, place_pending
 from yarnctl.deciding.model import Snapshot
