@@ -9,11 +9,12 @@ more of the same, what an unmarked one shows. ``slow.txt`` lists tests whose pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FunctionType
 
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 QUICK, THOROUGH = "quick", "thorough"
@@ -40,6 +41,11 @@ def examples(count: int) -> int:
     """Return how many of ``count`` examples to draw: all of them, or as many as fit the quick profile."""
     share = QUICK_EXAMPLES / THOROUGH_EXAMPLES
     return count if is_thorough() else max(min(count, QUICK_EXAMPLES), round(count * share))
+
+
+def more(values: Iterable[object]) -> list[ParameterSet]:
+    """Return parameters of a test that repeat others: they are marked ``thorough``."""
+    return [pytest.param(each, marks=pytest.mark.thorough) for each in values]
 
 
 class LeavingOut:

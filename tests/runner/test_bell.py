@@ -16,14 +16,6 @@ from yarnctl.task_runner.runner.protocol.webhdfs_store import WebHdfsStore
 REQUESTS = "/checkpoints/requests"
 
 
-@pytest.fixture
-def server():
-    running = Server()
-    yield running
-    running.shutdown()
-    running.server_close()
-
-
 def started(server: Server, tmp_path, *options: str) -> Attempt:
     job = Job(tmp_path, {"HADOOP_USER_NAME": "alice"})
     return job.start(["cat"], "--store", f"webhdfs://{server.host}/checkpoints", *options)

@@ -41,14 +41,6 @@ def token(service: str, kind: str = HDFS) -> Token:
     return Token(b"who", b"secret", kind, service)
 
 
-@pytest.fixture
-def server():
-    running = Server()
-    yield running
-    running.shutdown()
-    running.server_close()
-
-
 # -- the file -------------------------------------------------------------------------------------
 
 

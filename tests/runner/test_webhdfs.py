@@ -41,14 +41,6 @@ FIELDS = {
 
 
 @pytest.fixture
-def server():
-    running = Server()
-    yield running
-    running.shutdown()
-    running.server_close()
-
-
-@pytest.fixture
 def store(server) -> WebHdfsStore:
     return WebHdfsStore([server.host], "/checkpoints", "alice")
 

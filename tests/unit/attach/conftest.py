@@ -1,4 +1,4 @@
-"""A full little cluster: research holds both nodes, production waits."""
+"""Little clusters on which production waits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from yarnctl.units import times
 
 @pytest.fixture
 def cluster():
+    """Research holds both nodes."""
     with FakeCluster() as fake:
         fake.nodes = {"n1:1": times(SLOT, 2), "n2:1": times(SLOT, 2)}
         fake.research(1, ["n1:1", "n1:1", "n2:1", "n2:1"])
@@ -20,6 +21,15 @@ def cluster():
                 submitted_at_ms=fake.now_ms)
         )  # fmt: skip
         yield fake
+
+
+@pytest.fixture
+def fake():
+    """Research comes with the test."""
+    with FakeCluster() as found:
+        found.nodes = {"n1:1": times(SLOT, 3), "n2:1": times(SLOT, 3)}
+        found.add(App(2, "production", state="ACCEPTED", user="bob", asks=[(0, SLOT, 1)]))
+        yield found
 
 
 @pytest.fixture

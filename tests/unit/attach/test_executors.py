@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests.contract.drivers import DETAILS
-from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
+from tests.unit.attach.fake_cluster import App, FakeCluster, application, container
 from tests.unit.attach.test_performing import looking
 from tests.unit.hadoop.replaying import Reply
 from yarnctl.attach.eligibility.settings_reader import Drainable
@@ -71,7 +71,6 @@ from yarnctl.frameworks.spark.cost import (
 from yarnctl.frameworks.spark.observing import executor_in, name_of
 from yarnctl.frameworks.spark.rest import Executor, Stage, StageOfExecutor, StageTask, left_well
 from yarnctl.hadoop.wire.tags import charges_bound
-from yarnctl.units import times
 
 BY_SIGNAL = {**REQUIRED, **REQUIRED_BY_SIGNAL}
 BY_PLUGIN = {**REQUIRED, PLUGINS: PLUGIN, REQUESTS: "/yarnctl/requests", REQUESTS_OWNER: "yarnctl"}
@@ -471,14 +470,6 @@ class Driver:
         row = next(row for row in self.rows if row["id"] == name)
         row.update(isActive=False, removeReason=reason)
         del self.app.containers[container(7, int(name) + 1)]
-
-
-@pytest.fixture
-def fake():
-    with FakeCluster() as found:
-        found.nodes = {"n1:1": times(SLOT, 3), "n2:1": times(SLOT, 3)}
-        found.add(App(2, "production", state="ACCEPTED", user="bob", asks=[(0, SLOT, 1)]))
-        yield found
 
 
 def observed(port, *orders: str) -> dict[str, TaskView]:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.unit.attach import test_executors, test_workers
-from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster
+from tests.unit.attach.fake_cluster import FakeCluster
 from tests.unit.attach.patience import Hangs
 from tests.unit.attach.test_executors import BY_PLUGIN, SPARK, Driver, both
 from tests.unit.attach.test_performing import looking
@@ -15,15 +15,6 @@ from tests.unit.attach.test_workers import FLINK, JobMaster, changes, drains
 from tests.unit.hadoop.replaying import Reply
 from yarnctl.attach.connection.application_guard import LATE
 from yarnctl.deciding.model import Accepted, Change, Grow, Refused, Unknown, Withheld
-from yarnctl.units import times
-
-
-@pytest.fixture
-def fake():
-    with FakeCluster() as found:
-        found.nodes = {"n1:1": times(SLOT, 3), "n2:1": times(SLOT, 3)}
-        found.add(App(2, "production", state="ACCEPTED", user="bob", asks=[(0, SLOT, 1)]))
-        yield found
 
 
 @pytest.fixture

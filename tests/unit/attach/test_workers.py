@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
+from tests.unit.attach.fake_cluster import App, FakeCluster, application, container
 from tests.unit.attach.test_performing import looking
 from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.attach.connection.application_guard import PROMPT_AGAIN
@@ -42,7 +42,6 @@ from yarnctl.frameworks.flink.rest import (
     duration_ms,
     lowered,
 )
-from yarnctl.units import times
 
 RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
 FLINK = application(8)
@@ -147,14 +146,6 @@ class JobMaster:
         for place in places:
             del self.app.containers[container(8, place)]
             self.managers.remove(container(8, place))
-
-
-@pytest.fixture
-def fake():
-    with FakeCluster() as found:
-        found.nodes = {"n1:1": times(SLOT, 3), "n2:1": times(SLOT, 3)}
-        found.add(App(2, "production", state="ACCEPTED", user="bob", asks=[(0, SLOT, 1)]))
-        yield found
 
 
 @pytest.fixture
