@@ -132,7 +132,7 @@ def test_the_service_goes_by_the_loops_own_clock(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("yarnctl.service.app.make_app", make)
     serve = service(ListenOptions("127.0.0.1:0"), Tokens())
     assert serve is not None
-    loop, state = type("Loop", (), {"admission": None}), type("State", (), {"journal": None})
+    loop, state = type("Loop", (), {"admission": None, "what_if": None}), type("State", (), {"journal": None})
     with pytest.raises(Seen):
         serve(loop, state)  # type: ignore[arg-type]
     assert given["clock"] is clock_ms

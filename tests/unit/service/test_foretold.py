@@ -35,7 +35,7 @@ def test_application_has_the_interval_of_its_end() -> None:
     assert shown.when.ends == ForetoldOut(
         least_at_ms=1_060_000, middle_at_ms=1_120_000, most_at_ms=1_240_000, runs=60
     )
-    assert (shown.when.why, shown.when.sooner) == ("it holds all containers that it requests", "")
+    assert (shown.when.because, shown.when.sooner) == ("it holds all containers that it requests", "")
     assert ends_in(shown, 1_000_000) == "60 to 240 s"
     assert ends_in(msgspec.structs.replace(shown, when=None), 0) == "-"
 
@@ -43,7 +43,7 @@ def test_application_has_the_interval_of_its_end() -> None:
 def test_unknown_end_says_why() -> None:
     (shown,) = applications(view_of(app("r1", "other", 3), when=When(None, None)))
     assert shown.when is not None
-    assert shown.when.why == foretold.UNKNOWN
+    assert shown.when.because == foretold.UNKNOWN
     assert ends_in(shown, 1_000_000) == "-"
 
 

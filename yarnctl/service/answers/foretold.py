@@ -23,13 +23,13 @@ def when_of(application: ApplicationView, view: View) -> WhenOut | None:
     return WhenOut(
         starts=_at(when.starts, view.now_ms),
         ends=ends,
-        why=_why(application, view, UNKNOWN if ends is None else ""),
+        because=_why(application, view, UNKNOWN if ends is None else ""),
         sooner=sooner(application, view),
     )
 
 
 def in_words(application: ApplicationView, view: View) -> list[str]:
-    """Return lines for an explanation: start, end, why, and what would make it sooner."""
+    """Return lines for an explanation: start and end; why and what would help, if no reason to wait has it."""
     when = when_of(application, view)
     if when is None:
         return []
@@ -40,7 +40,9 @@ def in_words(application: ApplicationView, view: View) -> list[str]:
         for verb, found in (("starts", when.starts), ("ends", when.ends))
         if found is not None
     ]
-    lines.append(f"now: why: {when.why}")
+    if application.application in view.waiting:
+        return lines
+    lines.append(f"now: why: {when.because}")
     return [*lines, f"now: sooner: {when.sooner}"] if when.sooner else lines
 
 

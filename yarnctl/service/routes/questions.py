@@ -23,6 +23,9 @@ Mib = Annotated[int, Field(ge=1, le=MIB_MAX), NUMBER]
 Vcores = Annotated[int, Field(ge=1, le=VCORES_MAX), NUMBER]
 
 
+EXAMPLE = {"application": {"queue": "root.production", "containers": 10}, "without_node": "node1:8041"}
+
+
 class SupposedApplication(BaseModel):
     """An application that is submitted now: its containers beside the application master's."""
 
@@ -40,7 +43,7 @@ class SupposedApplication(BaseModel):
 class WhatIfQuestion(BaseModel):
     """What is supposed; ``guarantees``: queue -> its part of its parent (0 to 1)."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [EXAMPLE]})
 
     application: SupposedApplication | None = None
     guarantees: Annotated[
