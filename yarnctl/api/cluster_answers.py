@@ -146,7 +146,7 @@ class ForetoldOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WhenOut(msgspec.Struct, frozen=True, kw_only=True):
-    """When an application starts (null: it has, or it is not known) and ends (null: not known). ``because``: why.
+    """When an application starts (null: it has, or not known) and ends (null: not known). ``because``: why.
 
     ``sooner``: what would make it sooner; "": nothing that yarnctl knows.
     """

@@ -29,7 +29,7 @@ def when_of(application: ApplicationView, view: View) -> WhenOut | None:
 
 
 def in_words(application: ApplicationView, view: View) -> list[str]:
-    """Return lines for an explanation: start and end; why and what would help, if no reason to wait has it."""
+    """Return lines for an explanation: start and end; and why and what would help, if it does not wait."""
     when = when_of(application, view)
     if when is None:
         return []
