@@ -7,6 +7,7 @@ the tests are skipped with the reason, unless YARNCTL_REQUIRE_DOCKER is set: the
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -153,6 +154,13 @@ def test_suspended_reduces_write_what_they_would_have_written(cluster: Composed)
     assert patient.parts() == expected
     keys = cluster.inside("rm", "cat", "/work/research-keys").split()
     assert len(keys) == len(set(keys)), "a key was worked on twice"
+
+
+def test_the_demo_prints_what_was_reclaimed_and_why(cluster: Composed) -> None:
+    told = cluster.compose("run", "--rm", "-T", "demo")
+    assert "outputs of both jobs: identical" in told
+    assert re.search(r"o-\d+ .* granted ", told), told
+    assert "chosen   job first by" in told
 
 
 def test_a_killed_node_is_lost_its_work_is_done_elsewhere_and_it_comes_back(cluster: Composed) -> None:
