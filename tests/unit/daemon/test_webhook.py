@@ -44,7 +44,7 @@ def test_a_failed_event_is_sent_again_and_a_rejected_one_is_not(caplog: pytest.L
     with caplog.at_level(logging.WARNING):
         sent = received(lambda _: Reply("{}", next(statuses, 200)), event(1), event(2), event(3))
     assert sent == [1, 1, 1, 2, 3, -1]
-    assert "an event for the webhook is lost (rejected with status 404): event 2" in caplog.text
+    assert "an event for the webhook is lost (status 404): event 2" in caplog.text
     assert "secret" not in caplog.text
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -27,7 +27,7 @@ from yarnctl.deciding.records import (
     StoodAside,
     Transition,
 )
-from yarnctl.errors import BadInput, Unreachable
+from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.session import CallLimits, ExchangeFailed, exchange, open_session
 from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.journal.rendering import said, text
@@ -134,6 +134,13 @@ def checked_webhook(url: str) -> str:
     return url
 
 
+class Failure(NamedTuple):
+    """Why a receiver did not take an event; the address is in no text. ``is_final``: another try is in vain."""
+
+    words: str
+    is_final: bool
+
+
 class Webhook:
     """Sends events to ``url`` until it is closed. ``close`` waits ``CLOSE_S`` for those that are queued."""
 
@@ -187,25 +194,23 @@ class Webhook:
         """Send one event, with retries; a receiver that rejects it gets no second one."""
         backoff_s = self._first_backoff_s
         for number in range(1, TRIES + 1):
-            why = self._send(session, event)
-            if not why:
+            failure = self._send(session, event)
+            if failure is None:
                 return
-            if number == TRIES or why.startswith("rejected") or self._closing.is_set():
-                _LOG.warning("an event for the webhook is lost (%s): %s", why, event.text)
+            if number == TRIES or failure.is_final or self._closing.is_set():
+                _LOG.warning("an event for the webhook is lost (%s): %s", failure.words, event.text)
                 return
             self._closing.wait(backoff_s)
             backoff_s *= 2
 
-    def _send(self, session: requests.Session, event: Event) -> str:
-        """Return why the receiver did not take an event, "" if it did. The address is in no text."""
+    def _send(self, session: requests.Session, event: Event) -> Failure | None:
+        """Send an event once; return why the receiver did not take it."""
         headers = {"Content-Type": "application/json"}
         try:
             got = exchange(session, LIMITS, "POST", self._url, headers, msgspec.json.encode(event))
         except ExchangeFailed as problem:
-            return f"no answer: {problem.fault}"
-        except Unreachable:
-            return "no answer"
+            return Failure(f"no answer: {problem.fault}", is_final=False)
         if got.status < 300:
-            return ""
-        again = got.status >= 500 or got.status in (408, 429)
-        return f"{'failed' if again else 'rejected'} with status {got.status}"
+            return None
+        is_final = got.status < 500 and got.status not in (408, 429)
+        return Failure(f"status {got.status}", is_final)
