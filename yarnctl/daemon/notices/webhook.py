@@ -135,7 +135,7 @@ def checked_webhook(url: str) -> str:
 
 
 class Failure(NamedTuple):
-    """Why a receiver did not take an event; the address is in no text. ``is_final``: another try is in vain."""
+    """Why a receiver did not take an event, without its address. ``is_final``: another try is in vain."""
 
     words: str
     is_final: bool
