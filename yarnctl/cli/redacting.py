@@ -12,7 +12,7 @@ KNOWN_MIN = 6
 """A known secret of fewer characters is not looked for by value: it would remove words."""
 
 _NAME = (
-    r"(?:secret|passw|[._-]pwd|credential|token|cookie|authorization"
+    r"(?:secret|webhook|passw|[._-]pwd|credential|token|cookie|authorization"
     r"|(?:account|access|private|encryption|api)[._-]?key)"
 )
 _WORD = r"[\w.-]{0,60}"

@@ -83,6 +83,7 @@ class StateOptions(NamedTuple):
     ticks: int | None = None
     log_level: LogLevel = "info"
     log_format: LogFormat = "text"
+    webhook: str | None = None
 
 
 _PREEMPTION = (
@@ -240,6 +241,12 @@ _STATE = (
         show_default=True,
         help="json: one object a line, with times in UTC.",
     ),
+    click.option(
+        "--webhook",
+        metavar="URL",
+        help="Send an event for each container given, task resumed, setting lowered, and state of the daemon"
+        " to this address: https, or http on loopback.",
+    ),
 )
 
 
@@ -378,6 +385,7 @@ def plan_of(
     import msgspec
 
     from yarnctl.attach.connection.connection import Attachment
+    from yarnctl.daemon.notices.webhook import checked_webhook
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path
     from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
@@ -429,6 +437,7 @@ def plan_of(
         ticks=state.ticks,
         admitting=admitting,
         history=history_of(gate.history),
+        webhook="" if state.webhook is None else checked_webhook(state.webhook),
     )
 
 

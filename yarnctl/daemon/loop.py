@@ -106,6 +106,7 @@ class Recorder:
         self.publisher = publisher
         self.guard = guard
         self.begun = False
+        self.on_record: Callable[[Record], None] = lambda _: None
         self.on_ranking: Callable[[Ranking], None] = lambda _: None
         self.met_another = False
         self.failed: OSError | None = None
@@ -126,6 +127,7 @@ class Recorder:
         for record in records:
             self.met_another |= isinstance(record, Epoch)
             self._log(record)
+            self.on_record(record)
             if isinstance(record, Performed) and record.application and not record.back:
                 self._log_refused(record.application, record.outcome)
             if isinstance(record, Performed) and not isinstance(record.outcome, Withheld):

@@ -51,6 +51,7 @@ from yarnctl.daemon.named_queues import (
     rules_with_paths,
     with_paths,
 )
+from yarnctl.daemon.notices.webhook import Webhook
 from yarnctl.daemon.preemption_switch import PreemptionSwitch
 from yarnctl.daemon.questions.what_if_desk import WhatIfDesk
 from yarnctl.daemon.queue_caps import QueueCaps
@@ -130,6 +131,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ``store_root``: the folder of checkpoints, created if it is missing. ``journal_bytes``: the size at which
     the journal continues in a new file (None: never). ``admitting`` None: off. ``history``: the history
     server for predicted demand ("": found). ``optional_queues``: the names of queues that may be missing.
+    ``webhook``: the address that receives events ("": none).
     """
 
     cluster: ClusterAddress
@@ -142,6 +144,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     admitting: AdmissionOptions | None = None
     history: str = ""
     optional_queues: frozenset[str] = frozenset()
+    webhook: str = ""
 
 
 class HostPermission(Protocol):
@@ -312,6 +315,10 @@ def run(plan: Plan, serve: Serve | None = None, reread: Reread | None = None) ->
             _list_changes(plan, () if rebuilt is None else rebuilt.changes)
         loop, journal = make_loop(plan, state, port, rebuilt, first_asks, names, reread)
         stack.push(journal)
+        if plan.webhook:
+            webhook = Webhook(plan.webhook)
+            stack.callback(webhook.close)
+            loop.recorder.on_record = partial(webhook.report, loop.publisher)
         service = None if serve is None else serve(loop, state)
         if service is not None:
             stack.callback(service.stop)  # after the loop has released the lock
