@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 
+import msgspec
 import pytest
 
 from tests.unit.gate_played import (
@@ -25,6 +26,7 @@ from tests.unit.gate_played import (
     page,
 )
 from tests.unit.hadoop.replaying import Heard, Reply
+from yarnctl.api.admission_answers import AdmissionOut
 from yarnctl.cli import gate_asking
 from yarnctl.cli.admit import StderrNotes
 
@@ -234,7 +236,7 @@ def test_as_json_the_admission_is_one_line_on_stderr_before_the_command_runs(mon
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     told = capsys.readouterr()
     (line,) = told.err.splitlines()
-    assert json.loads(line) == ADMITTED
+    assert json.loads(line) == msgspec.to_builtins(msgspec.convert(ADMITTED, AdmissionOut))
     assert (told.out, len(ran)) == ("", 1)
 
 

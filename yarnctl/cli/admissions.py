@@ -10,7 +10,7 @@ from typing import get_args
 import click
 
 from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, GateOut
-from yarnctl.cli.asking import Answer, ask, ask_all, limit_option, part, plain, showing_options, shown
+from yarnctl.cli.asking import client_at, limit_option, plain, showing_options
 from yarnctl.command_line import print_json, print_table
 from yarnctl.deciding.admission.records import State
 from yarnctl.errors import BadInput, Different
@@ -190,10 +190,9 @@ def command(
 
 
 def _all(url: str, filters: dict[str, str | None], limit: int, output: str) -> None:
-    answer = ask_all(url, "v1/admissions", filters, limit)
-    page = shown(AdmissionPage, answer, url)
+    page = client_at(url).admissions(filters["state"], filters["user"], filters["queue"], limit)
     if output == "json":
-        print_json(answer)
+        print_json(page)
     if page.gate is None:
         raise Different(f"{url}: {NO_GATE}")
     if output != "json":
@@ -249,18 +248,17 @@ def _counted(number: int, one: str, many: str) -> str:
 
 
 def _one(url: str, admission: str, output: str) -> None:
-    _print(ask(url, f"v1/admissions/{_id(admission)}"), output)
+    _print(client_at(url).get_admission(_id(admission)), output)
 
 
 def _withdraw(url: str, admission: str | None, output: str) -> None:
-    from yarnctl.cli.gate_asking import withdraw
+    from yarnctl.cli.gate_asking import WITHDRAW_S
 
     if admission is None:
         raise BadInput("--withdraw", "requires ID", "run yarnctl admissions to see the IDs")
-    answer = withdraw(url, _id(admission))
+    found = client_at(url).withdraw_admission(_id(admission), WITHDRAW_S)
     if output == "json":
-        print_json(answer)
-    found = shown(AdmissionOut, answer, url)
+        print_json(found)
     if found.state != "withdrawn":
         raise Different(f"{admission}: cannot be withdrawn in state {plain(found.state)}")
     if output != "json":
@@ -271,16 +269,19 @@ def _id(admission: str) -> str:
     if not re.fullmatch(r"adm-[A-Za-z0-9]{1,40}-[0-9]{1,15}", admission):
         remedy = "use an ID such as adm-1f2e3d4c-7; run yarnctl admissions to see them"
         raise BadInput("ID", f"{admission[:60]!r} is not an admission's ID", remedy)
-    return part(admission)
+    return admission
 
 
-def _print(answer: Answer, output: str) -> None:
+def _print(admission: AdmissionOut, output: str) -> None:
     """Print each field on its own line, instants as clock times, amounts in tokens."""
     if output == "json":
-        print_json(answer)
+        print_json(admission)
         return
-    rows = [row for name, value in answer.items() for row in _fields(name, value)]
-    print_table(("field", "value"), rows, plain(str(answer.get("id", ""))))
+    import msgspec
+
+    fields: dict[str, object] = msgspec.to_builtins(admission)
+    rows = [row for name, value in fields.items() for row in _fields(name, value)]
+    print_table(("field", "value"), rows, plain(admission.id))
 
 
 def _fields(name: str, value: object) -> list[tuple[str, str | None]]:

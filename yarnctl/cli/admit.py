@@ -28,8 +28,9 @@ from yarnctl.cli.admissions import (
     span_words,
     tokens_words,
 )
-from yarnctl.cli.asking import Busy, Repriced, plain, shown, url_option
+from yarnctl.cli.asking import plain, url_option
 from yarnctl.cli.taking_place import require_program, run_in_place
+from yarnctl.client.requesting import Busy, Repriced
 from yarnctl.command_line import complain, option_group, output_option, print_json
 from yarnctl.errors import BadInput, Different
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from yarnctl.api.admission_answers import AdmissionOut
+    from yarnctl.api.market_answers import QuoteOut
     from yarnctl.cli.gate_asking import GateRequest
     from yarnctl.frameworks.submitting import Submission, Submitter
 
@@ -329,7 +331,7 @@ def _submit_admitted(
     try:
         request.begin(wait)
     except Repriced as error:
-        click.echo("\n".join(_curve_lines(error.quote, request.url)), err=True)
+        click.echo("\n".join(_curve_lines(error.quote)), err=True)
         raise
     except Busy as error:  # without waiting
         print_json({"state": "waiting", "why": error.reason}) if as_json else None
@@ -337,18 +339,20 @@ def _submit_admitted(
     admission = request.decided(wait)
     if admission.state == "waiting":
         leave(request)
-        print_json(request.raw) if as_json else None
+        print_json(request.latest) if as_json else None
         return DEFERRED if as_json else _deferred(story(admission))
     if admission.state != "admitted":
         if as_json:
-            print_json(request.raw)
+            print_json(request.latest)
         raise Different(refusal(admission, request.url))
     line = line_for(admission)
     if print_it:
-        print_json({"admission": request.raw, "command": line}) if as_json else click.echo(shlex.join(line))
+        print_json({"admission": request.latest, "command": line}) if as_json else click.echo(
+            shlex.join(line)
+        )
         sys.stdout.flush()
         return 0
-    click.echo(one_line(request.raw) if as_json else f"admitted: {story(admission)}", err=True)
+    click.echo(one_line(request.latest) if as_json else f"admitted: {story(admission)}", err=True)
     return run_in_place(line)
 
 
@@ -424,10 +428,7 @@ def story(admission: AdmissionOut) -> str:
     return f"{plain(admission.id)}: {'; '.join(parts)}"
 
 
-def _curve_lines(answer: dict[str, Any], url: str) -> list[str]:
-    from yarnctl.api.market_answers import QuoteOut
-
-    quote = shown(QuoteOut, answer, url)
+def _curve_lines(quote: QuoteOut) -> list[str]:
     return [
         f"{quote.id}: done by {clock(each.deadline_at_ms)} for {tokens_words(each.price_mtokens)} tokens"
         for each in quote.points

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from yarnctl.api.cluster_answers import Application, SnapshotOut
+from yarnctl.api.cluster_answers import Application
 from yarnctl.api.paged import Page
-from yarnctl.cli.asking import ask, ask_all, limit_option, plain, short, showing_options, shown, span
+from yarnctl.cli.asking import client_at, limit_option, plain, short, showing_options, span
 from yarnctl.command_line import print_json, print_table
 from yarnctl.errors import Unreachable
 
@@ -39,15 +39,14 @@ def command(queue: str | None, user: str | None, waiting: bool, limit: int, url:
 
     Exit status 3: the daemon does not see the cluster, so the list is not known.
     """
-    loop = shown(SnapshotOut, ask(url, "v1/snapshot"), url).loop
+    client = client_at(url)
+    loop = client.snapshot().loop
     if not loop.reachable:
         raise Unreachable(f"{url}: the applications are not known: {loop.why}; see yarnctl snapshot")
-    filters = {"queue": queue, "user": user, "waiting": True if waiting else None}
-    answer = ask_all(url, "v1/applications", filters, limit)
+    page = client.applications(queue, user, True if waiting else None, limit)
     if output == "json":
-        print_json(answer)
+        print_json(page)
         return
-    page = shown(Page[Application], answer, url)
     now_ms = page.now_ms
     rows = [
         (

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from yarnctl.api.order_answers import BudgetOut
-from yarnctl.api.paged import Page
-from yarnctl.cli.asking import ask_all, limit_option, plain, short, showing_options, shown, span
+from yarnctl.cli.asking import client_at, limit_option, plain, short, showing_options, span
 from yarnctl.command_line import print_json, print_table
 
 COLUMNS = ("budget of", "may lose", "window", "lost", "left", "containers", "time saved")
@@ -17,11 +16,10 @@ COLUMNS = ("budget of", "may lose", "window", "lost", "left", "containers", "tim
 @showing_options
 def command(limit: int, url: str, output: str) -> None:
     """Show how much research work may be lost, how much was lost, and the containers freed by it."""
-    answer = ask_all(url, "v1/budgets", {}, limit)
+    page = client_at(url).budgets(limit)
     if output == "json":
-        print_json(answer)
+        print_json(page)
         return
-    page = shown(Page[BudgetOut], answer, url)
     rows = [
         (
             plain(owner_of(each)),

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from yarnctl.api.order_answers import CheckpointOut
-from yarnctl.api.paged import Page
-from yarnctl.cli.asking import ago, ask_all, limit_option, plain, showing_options, shown
+from yarnctl.cli.asking import ago, client_at, limit_option, plain, showing_options
 from yarnctl.cli.cluster import (
     ClusterOptions,
     FolderOptions,
@@ -169,11 +167,10 @@ def seen_command(application: str | None, attempt: str | None, limit: int, url: 
     """Show the newest checkpoints seen by a running daemon, and the applications that needed the
     containers.
     """
-    answer = ask_all(url, "v1/checkpoints", {"application": application, "attempt": attempt}, limit)
+    page = client_at(url).checkpoints(application, attempt, limit)
     if output == "json":
-        print_json(answer)
+        print_json(page)
         return
-    page = shown(Page[CheckpointOut], answer, url)
     rows = [
         (
             plain(each.order),

@@ -23,7 +23,8 @@ from typing import Literal
 
 import click
 
-from yarnctl.cli.asking import CREDENTIALS_ENV, ask, ask_text, plain, url_option
+from yarnctl.cli.asking import client_at, plain, url_option
+from yarnctl.client.requesting import CREDENTIALS_ENV, send
 from yarnctl.cli.cluster import (
     ClusterOptions,
     FolderOptions,
@@ -128,8 +129,9 @@ def _parts(
     yield "settings.json", partial(as_json, partial(_settings, words))
     yield "check.json", partial(as_json, partial(_check, cluster, queues, folders))
     for name in API:
-        yield f"daemon/{name}.json", partial(as_json, partial(ask, url, f"v1/{name}"))
-    yield "daemon/metrics.txt", lambda: redactor.text(ask_text(url, "metrics")).encode()
+        answer = partial(lambda name: send(client_at(url).daemon, "GET", f"v1/{name}"), name)
+        yield f"daemon/{name}.json", partial(as_json, answer)
+    yield "daemon/metrics.txt", lambda: redactor.text(client_at(url).get_metrics()).encode()
     yield "journal.jsonl", lambda: redactor.lines(_records(_journal(state_dir, cluster)))
     for name, path in MANAGER.items():
         yield f"manager/{name}.json", partial(as_json, partial(_of_manager, cluster, path))

@@ -5,18 +5,15 @@ from __future__ import annotations
 import click
 
 from yarnctl.api.order_answers import DecisionSummary
-from yarnctl.api.paged import Page
 from yarnctl.cli.asking import (
     ago,
-    ask,
-    ask_all,
+    client_at,
     counted,
     job_of,
     limit_option,
     plain,
     short,
     showing_options,
-    shown,
 )
 from yarnctl.command_line import print_json, print_table
 
@@ -55,21 +52,18 @@ def command(
     output: str,
 ) -> None:
     """Show the newest decisions, or explain decision ID and its outcome."""
+    client = client_at(url)
     if number is not None:
-        from yarnctl.api.decision_answers import DecisionDetail
-
-        answer = ask(url, f"v1/decisions/{number}")
+        decision = client.decision(number)
         if output == "json":
-            print_json(answer)
+            print_json(decision)
         else:
-            click.echo("\n".join(map(plain, shown(DecisionDetail, answer, url).explanation.text)))
+            click.echo("\n".join(map(plain, decision.explanation.text)))
         return
-    filters = {"application": application, "queue": queue, "victim": victim, "state": state}
-    answer = ask_all(url, "v1/decisions", filters, limit)
+    page = client.decisions(application, queue, victim, state, limit)
     if output == "json":
-        print_json(answer)
+        print_json(page)
         return
-    page = shown(Page[DecisionSummary], answer, url)
     print_table(COLUMNS, [_row(each, page.now_ms) for each in page.items], f"{page.total} decisions")
 
 

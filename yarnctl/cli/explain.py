@@ -77,15 +77,15 @@ def _in_full(journal: Path, wanted: str) -> str:
 
 
 def _query(url: str | None, wanted: str, output: str) -> None:
-    from yarnctl.api.decision_answers import Explained
-    from yarnctl.cli.asking import DEFAULT_URL, ask, part, plain, shown
+    from yarnctl.cli.asking import client_at, plain
+    from yarnctl.client.requesting import DEFAULT_URL
 
     if wanted.startswith("adm-"):
         remedy = f"add --journal, or run yarnctl admissions {wanted}"
         raise BadInput(wanted, "admissions are explained from a journal only", remedy)
     address = url if url is not None else os.environ.get("YARNCTL_URL") or DEFAULT_URL
-    answer = ask(address, f"v1/explanations/{part(wanted)}")
+    found = client_at(address).explanation(wanted)
     if output == "json":
-        print_json(answer)
+        print_json(found)
     else:
-        click.echo("\n".join(map(plain, shown(Explained, answer, address).text)))
+        click.echo("\n".join(map(plain, found.text)))

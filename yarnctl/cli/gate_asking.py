@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
-from yarnctl.api.admission_answers import AdmissionOut, AdmissionPage, GateOut
-from yarnctl.cli.asking import Busy, Unanswered, ask, part, send, shown
+from yarnctl.api.admission_answers import AdmissionOut, GateOut
+from yarnctl.cli.asking import client_at
+from yarnctl.client.requesting import Busy, Unanswered
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
 
-PATH = "v1/admissions"
 UNDECIDED = "undecided"  # The reason code of a plan before the first decision
 TRIES = 3  # The number of tries while no daemon has answered yet
 PAUSE_S = 1.0  # The pause between two tries
@@ -25,7 +25,6 @@ UNREACHABLE_S = 60.0  # The maximum time that a daemon may be unreachable while 
 SLOW_S = 1.5  # After this time without an answer, the reason is reported
 FIRST_MS, WAIT_MAX_MS = 1_500, 10_000  # The daemon may hold back its first and later answers
 ROUND_MS = 3_000  # A daemon without problems has decided for the first time by then
-ANSWER_SLACK_S = 15.0
 WITHDRAW_S = 5.0
 
 
@@ -46,16 +45,16 @@ class ProgressReport(Protocol):
 
 
 class GateRequest:
-    """One admission request to the daemon at ``url``. ``raw`` is the daemon's last answer."""
+    """One admission request to the daemon at ``url``; ``latest`` is its last answer."""
 
     def __init__(self, url: str, body: Mapping[str, Any], key: str, report: ProgressReport) -> None:
         self.url = url
+        self._client = client_at(url)
         self._body = {**body, "request_key": key}
         self._report = report
         self._interval_s = threading.Event()
         self._met = False
         self._unreachable_since_s: float | None = None
-        self.raw: dict[str, Any] = {}
         self.latest: AdmissionOut | None = None
 
     def begin(self, wait: bool = True) -> AdmissionOut:
@@ -68,7 +67,7 @@ class GateRequest:
             tries += 1
             try:
                 with Meanwhile(self._why_not_yet, self._report.waiting):
-                    return self._answered_again(send("POST", self.url, PATH, body=self._body))
+                    return self._answered_again(self._client.request_admission(self._body))
             except Busy as error:
                 if not wait:
                     raise
@@ -92,10 +91,7 @@ class GateRequest:
         while admission.state == "waiting":
             sent_s = time.monotonic()
             try:
-                path, answer_s = f"{PATH}/{part(admission.id)}/renew", wait_ms / 1000 + ANSWER_SLACK_S
-                admission = self._answered_again(
-                    send("POST", self.url, path, {"wait_ms": wait_ms}, answer_s=answer_s)
-                )
+                admission = self._answered_again(self._client.renew_admission(admission.id, wait_ms))
                 if admission.state == "waiting" and wait:
                     self._report.waits(admission, self._problem())
             except Unreachable as error:
@@ -146,7 +142,7 @@ class GateRequest:
             return ""
         assert self.latest is not None
         try:
-            withdraw(self.url, self.latest.id)
+            self._client.withdraw_admission(self.latest.id, WITHDRAW_S)
         except YarnctlError as error:
             return str(getattr(error, "reason", error))
         return ""
@@ -156,11 +152,10 @@ class GateRequest:
         """Whether there is a request to withdraw."""
         return self.latest is not None and self.latest.state in ("waiting", "admitted")
 
-    def _answered_again(self, answer: dict[str, Any]) -> AdmissionOut:
-        self.raw = answer
-        self.latest = shown(AdmissionOut, answer, self.url)
+    def _answered_again(self, admission: AdmissionOut) -> AdmissionOut:
+        self.latest = admission
         self._answered()
-        return self.latest
+        return admission
 
 
 class Meanwhile:
@@ -189,15 +184,10 @@ class Meanwhile:
                 self._report(why)
 
 
-def withdraw(url: str, admission: str) -> dict[str, Any]:
-    """Withdraw an admission and return the answer; raises Different, BadInput, Unreachable."""
-    return send("DELETE", url, f"{PATH}/{part(admission)}", answer_s=WITHDRAW_S)
-
-
 def gate_at(url: str) -> GateOut | None:
     """Return the state of admission control at ``url``; None if disabled or the daemon is unreachable."""
     try:
-        return shown(AdmissionPage, ask(url, PATH, {"limit": 1}), url).gate
+        return client_at(url).admissions(limit=1).gate
     except YarnctlError:
         return None
 
@@ -206,7 +196,7 @@ def containers_of_last_run(
     url: str, user: str, kind: str, is_same: Callable[[str], bool], remedy: str
 ) -> int:
     """Return the containers that the user's last such job requested; raises BadInput, Unreachable."""
-    page = shown(AdmissionPage, ask(url, PATH, {"user": user, "limit": 500}), url)
+    page = client_at(url).admissions(user=user, limit=500)
     for each in page.items:
         if each.request.kind == kind and is_same(each.request.name):
             return each.request.containers

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import click
 
-from yarnctl.api.market_answers import AccountList, AccountOut, QuoteOut
+from yarnctl.api.market_answers import AccountList, AccountOut
 from yarnctl.cli.admissions import clock, mtokens_of, span_words, tokens_words
 from yarnctl.cli.admit import JobOptions, job_options, job_settings, request_of
-from yarnctl.cli.asking import CREDENTIALS_ENV, ask, part, plain, send, shown, url_option
+from yarnctl.cli.asking import client_at, plain, url_option
+from yarnctl.client.requesting import CREDENTIALS_ENV
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput, Different
 
@@ -41,10 +41,9 @@ def quote(words: tuple[str, ...], points: int, job_options: JobOptions, url: str
     body = request_of(kind, submission, settings, job_options, url) | {"points": points}
     if job_options.account is not None:
         body["account"] = job_options.account
-    raw = send("POST", url, "v1/quotes", body=body)
-    made = shown(QuoteOut, raw, url)
+    made = client_at(url).quote(body)
     if output == "json":
-        print_json(raw)
+        print_json(made)
         return
     click.echo(
         f"{made.id}: account {made.account} has {tokens_words(made.balance_mtokens)} tokens;"
@@ -97,35 +96,33 @@ def accounts(
     if token_file is not None:
         os.environ[CREDENTIALS_ENV] = str(token_file)
     if new is not None:
-        body: dict[str, Any] = {"name": new}
-        if daily is not None and cap is not None:
-            body |= {"daily_mtokens": mtokens_of("--daily", daily), "cap_mtokens": mtokens_of("--cap", cap)}
-        raw = send("POST", url, "v1/accounts", body=body)
+        daily_mtokens = 0 if daily is None else mtokens_of("--daily", daily)
+        cap_mtokens = 0 if cap is None else mtokens_of("--cap", cap)
+        _print(client_at(url).open_account(new, daily_mtokens, cap_mtokens), output)
     elif credit is not None:
-        amount = {"mtokens": mtokens_of("--credit", credit[1])}
-        raw = send("POST", url, f"v1/accounts/{part(credit[0])}/credit", body=amount)
+        mtokens = mtokens_of("--credit", credit[1])
+        _print(client_at(url).credit_account(credit[0], mtokens), output)
     elif name is not None:
-        raw = _account(url, name)
+        _print(_account(url, name), output)
     else:
-        raw = ask(url, "v1/accounts")
-    _print(raw, url, output)
+        _print(client_at(url).accounts(), output)
 
 
-def _account(url: str, name: str) -> dict[str, Any]:
+def _account(url: str, name: str) -> AccountOut:
     remedy = "run yarnctl accounts to list the accounts"
     if not re.fullmatch(ACCOUNT, name):
         raise BadInput(f"account {plain(name)[:60]!r}", "is not a valid name", remedy)
     try:
-        return ask(url, f"v1/accounts/{part(name)}")
+        return client_at(url).get_account(name)
     except Different:
         raise BadInput(f"account {name}", "does not exist", remedy) from None
 
 
-def _print(raw: dict[str, Any], url: str, output: str) -> None:
+def _print(found: AccountList | AccountOut, output: str) -> None:
     if output == "json":
-        print_json(raw)
+        print_json(found)
         return
-    items = shown(AccountList, raw, url).items if "items" in raw else [shown(AccountOut, raw, url)]
+    items = [found] if isinstance(found, AccountOut) else found.items
     rows = [
         (
             each.name,

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import click
 
-from yarnctl.api.cluster_answers import Commanded
-from yarnctl.cli.asking import send, shown, url_option
+from yarnctl.cli.asking import client_at, url_option
 from yarnctl.cli.checkpoints import span_ms
 from yarnctl.command_line import output_option, print_json
 
@@ -25,9 +24,8 @@ def command(span: str | None, why: str, url: str, output: str) -> None:
     The command needs a token with the scope operate: set YARNCTL_TOKEN_FILE to its file.
     """
     for_ms = None if span is None else span_ms(span, "--for")
-    answer = send("POST", url, "v1/loop/pause", body={"why": why, "for_ms": for_ms})
+    commanded = client_at(url).pause_loop(why, for_ms)
     if output == "json":
-        print_json(answer)
+        print_json(commanded)
         return
-    shown(Commanded, answer, url)
     click.echo(f"the daemon pauses {'until yarnctl resume' if span is None else f'for {span}'}")

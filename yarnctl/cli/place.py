@@ -87,7 +87,7 @@ def command(
         require_programs(app)
     user = user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     try:
-        published = runs_at(url, {"application": app.name})
+        published = runs_at(url, app.name)
     except Different:  # a daemon without runs
         published = ()
     known = (*kept_runs(store or default_store()), *published)

@@ -9,18 +9,14 @@ import click
 from yarnctl.api.order_answers import EntryOut, ReclaimList
 from yarnctl.api.paged import Page
 from yarnctl.cli.asking import (
-    Answer,
     ago,
-    ask,
-    ask_all,
+    client_at,
     counted,
     job_of,
     limit_option,
-    part,
     plain,
     short,
     showing_options,
-    shown,
     span,
 )
 from yarnctl.command_line import print_json, print_table
@@ -59,22 +55,13 @@ def command(
     output: str,
 ) -> None:
     """Show the containers that yarnctl reclaims for each production application, or for ID."""
-    filters = {"victim": victim, "state": state, "retired": retired}
+    client = client_at(url)
     if wanted is None:
-        answer = ask_all(url, "v1/reclaims", {**filters, "queue": queue}, limit)
-    else:
-        answer = ask(url, f"v1/reclaims/{part(wanted)}", {**filters, "retired": True})
-    if output == "json":
-        print_json(answer)
-    elif wanted is None:
-        _print_lists(shown(Page[ReclaimList], answer, url))
-    else:
-        _print_list(shown(ReclaimList, answer, url), _now_ms(url))
-
-
-def _now_ms(url: str) -> int:
-    answer: Answer = ask(url, "v1/snapshot")
-    return int(answer.get("now_ms", 0))
+        page = client.reclaims(queue, victim, state, retired, limit)
+        print_json(page) if output == "json" else _print_lists(page)
+        return
+    reclaims = client.reclaims_of(wanted, victim, state)
+    print_json(reclaims) if output == "json" else _print_list(reclaims, client.snapshot().now_ms)
 
 
 def _print_lists(page: Page[ReclaimList]) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from yarnctl.api.report_answers import ReportOut, WaitedLess
-from yarnctl.cli.asking import DEFAULT_URL, ask, plain, short, shown
+from yarnctl.cli.asking import client_at, plain, short
 from yarnctl.cli.bill import gib_hours
 from yarnctl.cli.checkpoints import span_ms
+from yarnctl.client.requesting import DEFAULT_URL
 from yarnctl.command_line import ProgressBar, lines_in, output_option, print_json, print_table
 from yarnctl.errors import BadInput
 
@@ -45,7 +46,7 @@ def command(since: str, journal: Path | None, url: str | None, output: str) -> N
     else:
         address = url or os.environ.get("YARNCTL_URL") or DEFAULT_URL
         since_ms = max(0, time.time_ns() // 1_000_000 - back_ms)
-        answer = shown(ReportOut, ask(address, "v1/report", {"since_ms": since_ms}), address)
+        answer = client_at(address).report(since_ms)
     if output == "json":
         print_json(answer)
     else:

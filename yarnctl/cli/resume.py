@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import click
 
-from yarnctl.api.cluster_answers import Commanded
-from yarnctl.cli.asking import part, plain, send, shown, url_option
+from yarnctl.cli.asking import client_at, plain, url_option
 from yarnctl.command_line import output_option, print_json
 
 
@@ -22,12 +21,11 @@ def command(queue: str | None, url: str, output: str) -> None:
     A queue is paused when other applications receive the containers freed for it. The pause ends by itself.
     The command needs a token with the scope operate: set YARNCTL_TOKEN_FILE to its file.
     """
-    path = "v1/loop/continue" if queue is None else f"v1/queues/{part(queue)}/resume"
-    answer = send("POST", url, path)
+    client = client_at(url)
+    done = client.continue_loop() if queue is None else client.resume_queue(queue)
     if output == "json":
-        print_json(answer)
+        print_json(done)
         return
-    done = shown(Commanded, answer, url)
     lines = ["resumed the loop"] if queue is None and done.loop.loop_state == "paused" else []
     names = [each.queue for each in done.loop.aside if queue is None or each.queue == done.queue]
     lines += [f"resumed queue {name}" for name in names]

@@ -6,7 +6,7 @@ A file is imported completely or not at all: the store is rewritten beside itsel
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from yarnctl.command_line import option_group, output_option, print_json, print_table
-from yarnctl.errors import BadInput, Unreachable
+from yarnctl.errors import BadInput
 
 if TYPE_CHECKING:
     from yarnctl.prediction.application_runs import KnownRun, RunColumns
@@ -99,7 +99,7 @@ def command(
     odd = table.first_given("kind") or (words[1] if len(words) > 1 else "")
     if odd:
         raise BadInput(odd, "requires import", "run yarnctl runs [APP], or yarnctl runs import FILE ...")
-    known = merged(kept_runs(path), () if url is None else runs_at(url, {}))
+    known = merged(kept_runs(path), () if url is None else runs_at(url, None))
     _show(known, words[0] if words else None, table.kind, output, quality)
 
 
@@ -219,18 +219,15 @@ def _write(store: Path, runs: Sequence[KnownRun]) -> None:
         raise BadInput(f"--store {store}", f"cannot be written ({error.strerror})") from None
 
 
-def runs_at(url: str, filters: Mapping[str, object]) -> tuple[KnownRun, ...]:
+def runs_at(url: str, application: str | None) -> tuple[KnownRun, ...]:
     """Return the runs of the daemon at ``url``; raises Unreachable, and Different if it keeps none."""
     import msgspec
 
-    from yarnctl.cli.asking import ask_all
+    from yarnctl.cli.asking import client_at
     from yarnctl.prediction.application_runs import KnownRun
 
-    answer = ask_all(url, "v1/runs", filters, DAEMON_RUNS_MAX)
-    try:
-        return tuple(msgspec.convert(answer["items"], list[KnownRun]))
-    except msgspec.ValidationError as error:
-        raise Unreachable(f"{url}: unexpected answer to the request for runs ({error})") from None
+    found = client_at(url).runs(application, DAEMON_RUNS_MAX).items
+    return tuple(msgspec.convert(found, list[KnownRun], from_attributes=True))
 
 
 def _show(

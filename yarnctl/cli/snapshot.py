@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from yarnctl.api.cluster_answers import Queue, SnapshotOut
-from yarnctl.cli.asking import ago, ask, plain, short, showing_options, shown
+from yarnctl.cli.asking import ago, client_at, plain, short, showing_options
 from yarnctl.command_line import print_json, print_table
 
 COLUMNS = (
@@ -24,11 +24,10 @@ COLUMNS = (
 @showing_options
 def command(url: str, output: str) -> None:
     """Show the state of the daemon's loop, the cluster and its queues."""
-    answer = ask(url, "v1/snapshot")
+    seen = client_at(url).snapshot()
     if output == "json":
-        print_json(answer)
+        print_json(seen)
         return
-    seen = shown(SnapshotOut, answer, url)
     for line in _lines(seen):
         click.echo(plain(line))
     if seen.queues:

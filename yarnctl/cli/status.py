@@ -8,7 +8,7 @@ import click
 
 from yarnctl.api.order_answers import BudgetOut
 from yarnctl.api.status_answers import StatusOut
-from yarnctl.cli.asking import ago, ask, plain, showing_options, shown
+from yarnctl.cli.asking import ago, client_at, plain, showing_options
 from yarnctl.cli.budgets import owner_of
 from yarnctl.command_line import print_json
 from yarnctl.journal.rendering import span
@@ -21,11 +21,11 @@ ROWS_MAX = 8
 @showing_options
 def command(url: str, output: str) -> None:
     """Show the daemon on one screen: leader, mode, lowered settings, last error, budgets."""
-    answer = ask(url, "v1/status")
+    status = client_at(url).status()
     if output == "json":
-        print_json(answer)
+        print_json(status)
         return
-    for line in _lines(shown(StatusOut, answer, url)):
+    for line in _lines(status):
         click.echo(plain(line))
 
 

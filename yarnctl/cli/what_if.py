@@ -8,11 +8,10 @@ import click
 
 from yarnctl.amounts import part_of
 from yarnctl.api.what_if_answers import SpanOut, WhatIfOut
-from yarnctl.cli.asking import plain, send, shown, url_option
+from yarnctl.cli.asking import client_at, plain, url_option
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput
 
-ANSWER_S = 40.0
 COLUMNS = ("application", "attempt", "node", "lever", "for", "lost s", "overhead s")
 
 
@@ -68,11 +67,11 @@ def command(
             body["application"]["user"] = user
     if without_node is not None:
         body["without_node"] = without_node
-    answer = send("POST", url, "v1/what-if", body=body, answer_s=ANSWER_S)
+    found = client_at(url).what_if(body)
     if output == "json":
-        print_json(answer)
+        print_json(found)
     else:
-        _print(shown(WhatIfOut, answer, url), queue is not None)
+        _print(found, queue is not None)
 
 
 def _guarantee(text: str) -> tuple[str, float]:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.runner.test_https import make_certificate
 from tests.unit.hadoop.replaying import STOPS_S
-from yarnctl.cli.asking import Unanswered, ask
+from yarnctl.client.requesting import DaemonAddress, Unanswered, send
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.http.answers import BadAnswer, Uncertain
 from yarnctl.hadoop.http.session import CallLimits
@@ -87,5 +87,5 @@ def test_nothing_is_sent_to_whom_nobody_told_to_trust(url: str) -> None:
 
 def test_the_commands_say_that_tls_fails(url: str) -> None:
     with pytest.raises(Unanswered, match=r"TLS fails: .*CERTIFICATE_VERIFY_FAILED") as failed:
-        ask(url, "short")
+        send(DaemonAddress(url), "GET", "short")
     assert not failed.value.connected

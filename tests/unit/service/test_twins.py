@@ -79,7 +79,7 @@ def test_tables(say):
 
 
 def test_a_long_list_is_fetched_page_by_page(served, say, monkeypatch):
-    monkeypatch.setattr("yarnctl.cli.asking.PAGE", 1)
+    monkeypatch.setattr("yarnctl.client.daemon_client.PAGE_MAX", 1)
     status, out, _ = say("decisions", "--json")
     assert status == 0
     assert json.loads(out)["items"] == served.get("/v1/decisions")["items"]
