@@ -25,6 +25,6 @@ CASES = json.loads((Path(__file__).parent / "tree_order_cases.json").read_text()
 @pytest.mark.parametrize("case", CASES, ids=[row["case"] for row in CASES])
 def test_grants_are_those_of_a_resource_manager(case):
     snapshot = msgspec.convert(case["snapshot"], Snapshot, dec_hook=decode_vector)
-    emulated = EmulatedTree(TreeDraw(case["seed"]), case["state"])
+    emulated = EmulatedTree(TreeDraw(case["seed"], wide=case.get("wide", False)), case["state"])
     assert forecast(snapshot, case["freed"]) == Counter(case["granted"])
     assert emulated.free(case["freed"]["container"]) == Counter(case["granted"])

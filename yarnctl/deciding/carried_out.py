@@ -91,13 +91,13 @@ def _returned(snapshot: Snapshot, returning: Mapping[str, Sequence[Resources]]) 
             limits.get(view.queue, {}).pop(view.user, None)
 
     def with_requests(view: ApplicationView) -> ApplicationView:
-        sizes = returning.get(view.application)
-        if sizes is None:
-            return view
+        sizes = returning[view.application]
         more = [
             ContainerRequest(RETURNING_PRIORITY, size, sizes.count(size)) for size in dict.fromkeys(sizes)
         ]
         return msgspec.structs.replace(view, requests=(*view.requests, *more))
 
-    applications = tuple([with_requests(view) for view in snapshot.applications])
+    applications = tuple(
+        [with_requests(view) if view.application in returning else view for view in snapshot.applications]
+    )
     return msgspec.structs.replace(snapshot, applications=applications, user_limits=limits)

@@ -22,6 +22,9 @@ class QueueNode:
     __slots__ = (
         "_key",
         "_over",
+        "_share",
+        "_smallest",
+        "_total",
         "active",
         "blocked",
         "chain",
@@ -53,6 +56,9 @@ class QueueNode:
         self.blocked = self.smallest = self.reserved = NOTHING
         self._key: tuple[int | str, ...] | None = None
         self._over: Key | None = None
+        self._total: Resources | None = None
+        self._smallest = NOTHING
+        self._share = 0
 
     def add(self, size: Resources) -> None:
         """Count ``size`` (negative: freed) as used here and in all ancestors."""
@@ -121,12 +127,13 @@ class QueueNode:
         below the smallest container counts as one. Its numbers have 32 bits: shares that differ by less than
         a millionth are equal.
         """
-        used, guaranteed = minus(self.used, size), self.guaranteed
-        total = at_least(self.chain[-1].maximum, Resources(1, 1))
-        share, guaranteed_share = dominant(used, total), dominant(guaranteed, total)
-        if guaranteed_share > 0:
-            guaranteed_share = max(guaranteed_share, dominant(self.chain[-1].smallest, total))
-        if guaranteed_share <= 0:
+        used, root = minus(self.used, size), self.chain[-1]
+        if self._total is None or self._smallest is not root.smallest:
+            self._total, self._smallest = at_least(root.maximum, Resources(1, 1)), root.smallest
+            self._share = dominant(self.guaranteed, self._total)
+            if self._share > 0:
+                self._share = max(self._share, dominant(root.smallest, self._total))
+        if self._share <= 0:
             return (1, used[0], 0, self.path)
-        ratio = (share * EQUAL * 2 + guaranteed_share) // (guaranteed_share * 2)
-        return (0, ratio * (SCALE // EQUAL), -guaranteed[0], self.path)
+        ratio = (dominant(used, self._total) * EQUAL * 2 + self._share) // (self._share * 2)
+        return (0, ratio * (SCALE // EQUAL), -self.guaranteed[0], self.path)

@@ -215,8 +215,10 @@ class QueueTreeModel:
 
     def close_idle(self) -> None:
         """Take the leaves without pending requests out of the descent."""
-        for queue in [queue for queue in _below(self.root) if queue.model and not queue.model.waiting()]:
-            self.close(queue)
+        for queue in self.leaves.values():
+            assert queue.model is not None
+            if not queue.model.waiting() and queue in queue.chain[1].active:
+                self.close(queue)
 
     def in_order(self) -> Iterator[QueueNode]:
         """Yield the open leaves as the descent comes to them; :meth:`QueueNode.block` those that are left."""

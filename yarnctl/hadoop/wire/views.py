@@ -460,10 +460,11 @@ def kind_of(container: yarn.ContainerRow) -> TaskKind | None:
 
 def by_partition(nodes: Iterable[yarn.NodeRow]) -> dict[str, list[yarn.NodeRow]]:
     """Return the nodes by label; "": those without one, always there."""
-    found: dict[str, list[yarn.NodeRow]] = {"": []}
-    plain = found[""]
-    for node in nodes:
-        (found.setdefault(node.partition, []) if node.labels else plain).append(node)
+    rows = list(nodes)
+    labelled = [node for node in rows if node.labels]
+    found = {"": [node for node in rows if not node.labels] if labelled else rows}
+    for node in labelled:
+        found.setdefault(node.partition, []).append(node)
     return found
 
 
@@ -487,8 +488,8 @@ def cluster_room(
     largest = max(sizes, default=NOTHING)
     for size in sizes if names else ():  # the most of each: a node with GPUs may have less memory
         largest = at_least(largest, size)
-    running = sorted((node for node in nodes if node.state == "RUNNING"), key=attrgetter("node"))
-    free = {node.node: node.free_of(names) for node in running if names or node.available_mib > 0}
+    offering = [node for node in nodes if (names or node.available_mib > 0) and node.state == "RUNNING"]
+    free = {node.node: node.free_of(names) for node in sorted(offering, key=attrgetter("node"))}
     if names:  # a node without free memory counts with its free GPUs once memory is freed there
         free = {node: size for node, size in free.items() if size[0] > 0 or any(size[2:])}
     return _sum_of(times(size, count) for size, count in sizes.items()), largest, free
