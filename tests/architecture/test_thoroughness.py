@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.thoroughness import SLOW
+
 ROOT = Path(__file__).parents[2]
 TESTS = """
 import pytest
@@ -60,6 +62,16 @@ def test_what_is_left_out_is_said(tmp_path, options, passed, said):
     assert f"{passed} passed" in output
     assert all(words in output for words in said), output
     assert ("left out" in output) == ("--thorough" not in options)
+
+
+def test_slow_tests_exist() -> None:
+    """Otherwise a renamed test is run by ``make test`` again."""
+    gone = []
+    for each in sorted(SLOW):
+        file, _, test = each.partition("::")
+        if not (ROOT / file).exists() or f"def {test}(" not in (ROOT / file).read_text():
+            gone.append(each)
+    assert gone == []
 
 
 def test_a_change_must_pass_the_tests_and_thorough_leaves_nothing_out():

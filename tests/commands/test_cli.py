@@ -246,11 +246,11 @@ ACTED = LiveOutcome(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("nodes", [6, pytest.param(50, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("nodes", [3, pytest.param(50, marks=pytest.mark.thorough)])
 def test_demo_shows_it_all(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: int
 ) -> None:
-    """The live act itself is played in tests/live; here what is said of it. 6 nodes get 6/50 of the tasks."""
+    """The live act itself is played in tests/live; here what is said of it. 3 nodes get 3/50 of the tasks."""
     prepare, played = scenario.prepare, []
 
     def prepare_on(given: scenario.Scenario) -> scenario.Prepared:
@@ -265,8 +265,7 @@ def test_demo_shows_it_all(
     assert text.splitlines()[-1] == "output identical"
     assert "4 reduces of research were suspended (median 0.6 s from request to manifest) and 3 of" in text
     assert text.splitlines()[0].split() == list(SCHEMES)
-    best = "mix (the cheapest levers within a loss budget)"
-    assert f"{best} is recommended." in text
+    assert "mix (the cheapest levers within a loss budget) is recommended." in text
     assert "natjam alone is slower for production" in text
     assert "soft-cap is kinder to research" in text
     assert max(map(len, text.splitlines()[:-4])) <= 80

@@ -24,7 +24,6 @@ from typing import Literal
 import click
 
 from yarnctl.cli.asking import client_at, plain, url_option
-from yarnctl.client.requesting import CREDENTIALS_ENV, send
 from yarnctl.cli.cluster import (
     ClusterOptions,
     FolderOptions,
@@ -35,6 +34,7 @@ from yarnctl.cli.cluster import (
     queue_options,
 )
 from yarnctl.cli.redacting import Redactor, is_secret
+from yarnctl.client.requesting import CREDENTIALS_ENV, send
 from yarnctl.errors import BadInput, YarnctlError
 
 RECORDS = 5_000
