@@ -36,8 +36,8 @@ def test_every_body_and_every_part_of_a_path_has_an_example() -> None:
                 assert schemas[reference]["examples"], reference
 
 
-TIMES = ({"deadline_ms": 1}, {"budget_mtokens": 1}, {})
-SIZES = ({"queue": "q", "containers": 1}, {"options": []}, {"queue": "q"}, {})
+TIMES: tuple[dict[str, Any], ...] = ({"deadline_ms": 1}, {"budget_mtokens": 1}, {})
+SIZES: tuple[dict[str, Any], ...] = ({"queue": "q", "containers": 1}, {"options": []}, {"queue": "q"}, {})
 
 
 @pytest.mark.parametrize("time", TIMES, ids=str)

@@ -15,6 +15,7 @@ from tests.thoroughness import examples
 from tests.unit.daemon.test_loop import Lock, busy, daemon
 from yarnctl.audit import audit_line
 from yarnctl.cli.logs import LogFormat, LogLevel, set_level, set_up
+from yarnctl.deciding.model import Suspend
 
 FORGED = "x\n2026-11-29 00:00:00,000 ERROR forged\x1b[2J\tUSER=root"
 
@@ -78,6 +79,7 @@ def test_an_enforcing_daemon_writes_an_audit_line_for_each_action(
     fields = dict(field.split("=", 1) for field in ("USER=" + lines[0]).split("\t"))
     assert list(fields) == ["USER", "OPERATION", "TARGET", "RESULT", "APPID", "CONTAINERID", "QUEUENAME"]
     order = cluster.actions[0]
+    assert isinstance(order, Suspend)
     assert fields["USER"] == "yarnctl"
     assert (fields["OPERATION"], fields["TARGET"], fields["RESULT"]) == ("suspend", order.order, "SUCCESS")
     assert fields["APPID"].startswith("research")

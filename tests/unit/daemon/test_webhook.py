@@ -76,7 +76,7 @@ def test_a_daemon_reports_what_its_orders_did() -> None:
     cluster = busy()
     loop, _ = daemon(cluster, lock=Lock())
     webhook = Webhook(f"http://127.0.0.1:{closed_port()}", SOON_S)
-    webhook.offer = bodies.append  # type: ignore[method-assign]
+    webhook.offer = bodies.append  # type: ignore[method-assign, assignment]
     loop.recorder.on_record = lambda record: webhook.report(loop.publisher, record)
     loop.run(120)
     webhook.close()
@@ -94,7 +94,7 @@ def test_an_observing_daemon_reports_no_container() -> None:
     bodies: list[Event] = []
     loop, _ = daemon(busy(), enforce=False)
     webhook = Webhook(f"http://127.0.0.1:{closed_port()}", SOON_S)
-    webhook.offer = bodies.append  # type: ignore[method-assign]
+    webhook.offer = bodies.append  # type: ignore[method-assign, assignment]
     loop.recorder.on_record = lambda record: webhook.report(loop.publisher, record)
     loop.run(40)
     webhook.close()

@@ -316,7 +316,9 @@ def test_metrics_can_be_parsed_and_agree_with_the_view(served):
     for each in seen:
         labels = ("queue", each.queue), ("role", each.role)
         assert values["yarnctl_queue_pending_containers", *labels] == each.pending
-    (loss,) = last().reporting.report(0).losses
+    reporting = last().reporting
+    assert reporting is not None
+    (loss,) = reporting.report(0).losses
     for name, mib_ms in (("kept", loss.kept_mib_ms), ("lost", loss.lost_mib_ms)):
         assert (
             values[f"yarnctl_{name}_work_byte_seconds_total", ("queue", loss.queue)] == mib_ms * 2**20 / 1000
@@ -326,8 +328,10 @@ def test_metrics_can_be_parsed_and_agree_with_the_view(served):
 
 
 def test_metrics_have_budgets_of_queues_and_never_of_users(served):
-    budgets = [BudgetStanding(kind, name, "ann", 0.02, 3_600_000, 1, 1_024 * 9_000, 72_000, 3, 4_000)
-        for kind, name in (("queue", "root.research"), ("user", "ann"), ("job", RESEARCH))]  # fmt: skip
+    queue = BudgetStanding(
+        "queue", "root.research", "ann", 0.02, 3_600_000, 1, 1_024 * 9_000, 72_000, 3, 4_000
+    )
+    budgets = [queue, queue._replace(kind="user", name="ann"), queue._replace(kind="job", name=RESEARCH)]
     status = msgspec.structs.replace(
         last().loop, leads=True, changes=(Change("queue", "root.research", "1", "0.3"),)
     )

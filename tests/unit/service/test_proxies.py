@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urljoin
 
 import pytest
+from fastapi import FastAPI
 
 from tests import http_client
 from tests.unit.service.conftest import TOKEN
@@ -106,9 +107,12 @@ def test_a_token_with_a_certificate_needs_an_authority() -> None:
 
 def test_behind_a_trusted_proxy_reading_is_not_free_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, object] = {}
-    monkeypatch.setattr(
-        "yarnctl.service.app.make_app", lambda *_, **more: given.update(more) or make_app(busy)
-    )
+
+    def made(*_: object, **more: object) -> FastAPI:
+        given.update(more)
+        return make_app(busy)
+
+    monkeypatch.setattr("yarnctl.service.app.make_app", made)
     loop, state = type("Loop", (), {"admission": None, "what_if": None}), type("State", (), {"journal": None})
     for proxies, is_open in (((), True), (("127.0.0.1",), False)):
         serve = service(ListenOptions("127.0.0.1:0", trusted_proxies=proxies), Tokens.of(TOKEN))

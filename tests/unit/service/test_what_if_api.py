@@ -65,7 +65,8 @@ class Asked:
 
     def __init__(self, *, open_reads: bool) -> None:
         self.desk = Desk()
-        tokens = Tokens([(Caller("reads", "", frozenset({"read"})), "x" * 20), (OPERATOR, "y" * 20)])
+        operator = Caller(OPERATOR, "", frozenset({"operate"}))
+        tokens = Tokens([(Caller("reads", "", frozenset({"read"})), "x" * 20), (operator, "y" * 20)])
         app = make_app(busy, token=tokens, open_reads=open_reads, what_if=self.desk)
         self.handle = serve_in_thread(app, token=tokens)
         self.url = self.handle.url

@@ -34,7 +34,8 @@ class JobManager(ProxiedClient):
 
     def config(self) -> wire.FlinkConfig | Absent:
         """Return its version."""
-        return self._read("/config", wire.CONFIG)
+        config: wire.FlinkConfig | Absent = self._read("/config", wire.CONFIG)
+        return config
 
     def job(self) -> wire.FlinkJob | Absent:
         """Return the job that has not ended; Absent if there is none, or there are several."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as PathParameter
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from yarnctl.api.admission_answers import (
     AdmissionOut,
@@ -107,7 +107,7 @@ HAS_TIME_AND_SIZE: dict[str, Any] = {
 """
 
 
-EXAMPLES = [
+EXAMPLES: list[JsonValue] = [
     {"name": "daily", "user": "ann", "queue": "root.production", "containers": 6, "deadline_ms": 1_200_000}
 ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from yarnctl.api.what_if_answers import WhatIfOut
 from yarnctl.daemon.questions.what_if_desk import Question, WhatIfDesk
@@ -23,7 +23,10 @@ Mib = Annotated[int, Field(ge=1, le=MIB_MAX), NUMBER]
 Vcores = Annotated[int, Field(ge=1, le=VCORES_MAX), NUMBER]
 
 
-EXAMPLE = {"application": {"queue": "root.production", "containers": 10}, "without_node": "node1:8041"}
+EXAMPLE: dict[str, JsonValue] = {
+    "application": {"queue": "root.production", "containers": 10},
+    "without_node": "node1:8041",
+}
 
 
 class SupposedApplication(BaseModel):
