@@ -47,9 +47,10 @@ class _OfView(Collector):
 
 
 def _build(view: View) -> Iterator[Metric]:
-    labels = {"version": VERSION, "python": platform.python_version()}
-    build = GaugeMetricFamily("yarnctl_build_info", "1; the version is in the labels.", labels=list(labels))
-    build.add_metric(list(labels.values()), 1.0)
+    build = GaugeMetricFamily(
+        "yarnctl_build_info", "1; the version is in the labels.", labels=["version", "python"]
+    )
+    build.add_metric([VERSION, platform.python_version()], 1.0)
     yield build
     yield GaugeMetricFamily(
         "yarnctl_start_time_seconds", "Instant of the loop's start.", view.loop.started_at_ms / 1000
@@ -127,17 +128,24 @@ def _cluster(view: View) -> Iterator[Metric]:
 
 
 def _queues(view: View) -> Iterator[Metric]:
-    labels = ["queue", "role"]
     gauges = (
-        GaugeMetricFamily("yarnctl_queue_used_memory_bytes", "Memory in use, by leaf queue.", labels=labels),
         GaugeMetricFamily(
-            "yarnctl_queue_guaranteed_memory_bytes", "Guaranteed memory, by leaf queue.", labels=labels
+            "yarnctl_queue_used_memory_bytes", "Memory in use, by leaf queue.", labels=["queue", "role"]
         ),
         GaugeMetricFamily(
-            "yarnctl_queue_maximum_memory_bytes", "Maximum of memory, by leaf queue.", labels=labels
+            "yarnctl_queue_guaranteed_memory_bytes",
+            "Guaranteed memory, by leaf queue.",
+            labels=["queue", "role"],
         ),
         GaugeMetricFamily(
-            "yarnctl_queue_pending_containers", "Requested containers, by leaf queue.", labels=labels
+            "yarnctl_queue_maximum_memory_bytes",
+            "Maximum of memory, by leaf queue.",
+            labels=["queue", "role"],
+        ),
+        GaugeMetricFamily(
+            "yarnctl_queue_pending_containers",
+            "Requested containers, by leaf queue.",
+            labels=["queue", "role"],
         ),
     )
     for queue in snapshot(view).queues:
@@ -202,12 +210,15 @@ def _waits(view: View) -> Iterator[Metric]:
 
 
 def _requests(view: View) -> Iterator[Metric]:
-    labels = ["server", "address", "result"]
     sent = CounterMetricFamily(
-        "yarnctl_requests", "Requests to servers of the cluster, by result.", labels=labels
+        "yarnctl_requests",
+        "Requests to servers of the cluster, by result.",
+        labels=["server", "address", "result"],
     )
     lasted = CounterMetricFamily(
-        "yarnctl_request_seconds", "How long these requests lasted together.", labels=labels
+        "yarnctl_request_seconds",
+        "How long these requests lasted together.",
+        labels=["server", "address", "result"],
     )
     for key, requests in sorted(view.loop.requests.items()):
         sent.add_metric(list(key), requests.count)
