@@ -22,8 +22,8 @@ def test_each_request_counts_once_with_its_result() -> None:
         metrics(down)
     rows = REQUESTS.rows()
     address, dead = (url.removeprefix("http://") for url in (rm.url, down))
-    assert rows["ResourceManager", address, "answered"].count == 1
-    assert rows["ResourceManager", address, "rejected"].count == 1
-    assert rows["ResourceManager", address, "failed"].count == 1
-    assert rows["ResourceManager", dead, "failed"].count == 1
+    assert rows["ResourceManager", address, "answered"].number == 1
+    assert rows["ResourceManager", address, "rejected"].number == 1
+    assert rows["ResourceManager", address, "failed"].number == 1
+    assert rows["ResourceManager", dead, "failed"].number == 1
     assert rows["ResourceManager", address, "answered"].seconds > 0

@@ -221,7 +221,7 @@ def _requests(view: View) -> Iterator[Metric]:
         labels=["server", "address", "result"],
     )
     for key, requests in sorted(view.loop.requests.items()):
-        sent.add_metric(list(key), requests.count)
+        sent.add_metric(list(key), requests.number)
         lasted.add_metric(list(key), requests.seconds)
     yield sent
     yield lasted
