@@ -250,7 +250,7 @@ FAULTS: dict[str, Fault] = {
     "YarnctlBlocked": Fault(lambda stage: _mode(stage, "777"), lambda stage: _mode(stage, "755")),
     "YarnctlPaused": Fault(_command("pause"), _command("continue")),
     "YarnctlQueuePaused": Fault(_pause_queue, _command("continue")),
-    "YarnctlTicksFail": _down(MANAGER),
+    "YarnctlTicksFail": _down(HDFS),
     "YarnctlTicksSlow": _slow(MANAGER, 2.5),
     "YarnctlRestarts": Fault(_restart_often, lambda _: None),
     "YarnctlSettingLeftLowered": Fault(_leave_lowered, _allow_puts),

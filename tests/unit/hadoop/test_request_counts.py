@@ -27,8 +27,8 @@ def test_each_request_counts_once_with_its_result() -> None:
         metrics(down)
     rows = REQUESTS.rows()
     address, dead = (url.removeprefix("http://") for url in (rm.url, down))
-    assert rows["ResourceManager", address, "answered"].requests == 1
-    assert rows["ResourceManager", address, "rejected"].requests == 1
-    assert rows["ResourceManager", address, "failed"].requests == served.count(503)
-    assert rows["ResourceManager", dead, "failed"].requests == 1
+    assert rows["ResourceManager", address, "answered"].number == 1
+    assert rows["ResourceManager", address, "rejected"].number == 1
+    assert rows["ResourceManager", address, "failed"].number == 1
+    assert rows["ResourceManager", dead, "failed"].number == 1
     assert rows["ResourceManager", address, "answered"].seconds > 0

@@ -17,7 +17,7 @@ RequestKey = tuple[str, str, Result]
 class RequestTally(NamedTuple):
     """How many requests were sent, and how long they lasted together, in seconds."""
 
-    requests: int
+    number: int
     seconds: float
 
 
@@ -33,7 +33,7 @@ class RequestCounts:
         key = daemon, urlsplit(url).netloc, result
         with self._lock:
             before = self._rows.get(key, RequestTally(0, 0.0))
-            self._rows[key] = RequestTally(before.requests + 1, before.seconds + seconds)
+            self._rows[key] = RequestTally(before.number + 1, before.seconds + seconds)
 
     def rows(self) -> dict[RequestKey, RequestTally]:
         """Return all counts."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
@@ -47,10 +46,8 @@ class _OfView(Collector):
 
 
 def _build(view: View) -> Iterator[Metric]:
-    build = GaugeMetricFamily(
-        "yarnctl_build_info", "1; the version is in the labels.", labels=["version", "python"]
-    )
-    build.add_metric([VERSION, platform.python_version()], 1.0)
+    build = GaugeMetricFamily("yarnctl_build_info", "1; the version is in the label.", labels=["version"])
+    build.add_metric([VERSION], 1.0)
     yield build
     yield GaugeMetricFamily(
         "yarnctl_start_time_seconds", "Instant of the loop's start.", view.loop.started_at_ms / 1000
@@ -221,7 +218,7 @@ def _requests(view: View) -> Iterator[Metric]:
         labels=["server", "address", "result"],
     )
     for key, requests in sorted(view.loop.requests.items()):
-        sent.add_metric(list(key), requests.requests)
+        sent.add_metric(list(key), requests.number)
         lasted.add_metric(list(key), requests.seconds)
     yield sent
     yield lasted
