@@ -1,7 +1,7 @@
 """A week under several schemes, by queue: completion times with an interval, lost work, who must enrol.
 
-The interval of a queue is what its jobs deviated by when the week was replayed as it was: nine of ten did by
-no more. It does not know what users would do differently under another scheme.
+A prediction is the replayed mean times (measured / replayed) of the queue's middle job as it was, and its
+interval has that of nine of ten jobs. It does not know what users would do differently under another scheme.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ class Enrolment(msgspec.Struct, frozen=True, order=True):
 
 
 class Deviation(NamedTuple):
-    """By how much measured times are of replayed ones, in thousandths: nine of ten jobs lie between."""
+    """Measured times over replayed ones, in thousandths: of the middle job, and of nine of ten between."""
 
     least: int
+    middle: int
     most: int
 
 
 def deviation(jobs: Sequence[ReplayedWeekJob]) -> Deviation:
     """Return the deviation of a queue's jobs."""
     ratios = sorted(round(one.measured_ms * PERMILLE / max(1, one.replayed_ms)) for one in jobs)
-    return Deviation(percentile_ms(ratios, 5), percentile_ms(ratios, 95))
+    return Deviation(*(percentile_ms(ratios, percent) for percent in (5, 50, 95)))
 
 
 def outcomes(as_it_was: AsItWas, results: Mapping[str, Result]) -> list[QueueOutcome]:
@@ -69,7 +70,7 @@ def outcomes(as_it_was: AsItWas, results: Mapping[str, Result]) -> list[QueueOut
                     queue=queue,
                     jobs=len(jobs),
                     measured_ms=measured_ms,
-                    mean_ms=mean_ms,
+                    mean_ms=mean_ms * off.middle // PERMILLE,
                     least_ms=mean_ms * off.least // PERMILLE,
                     most_ms=mean_ms * off.most // PERMILLE,
                 )

@@ -150,5 +150,5 @@ def test_scheme_of_a_week_is_yarns_own_preemption_if_it_took_anything():
 
 
 def test_deviation_has_nine_of_ten_jobs_between():
-    assert deviation([row(90, 100)] + [row(100, 100)] * 18 + [row(120, 100)]) == Deviation(900, 1000)
-    assert deviation([row(90, 100), row(120, 100)]) == Deviation(900, 1200)
+    assert deviation([row(90, 100)] + [row(100, 100)] * 18 + [row(120, 100)]) == Deviation(900, 1000, 1000)
+    assert deviation([row(90, 100), row(120, 100)]) == Deviation(900, 900, 1200)
