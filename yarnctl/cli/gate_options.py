@@ -39,6 +39,7 @@ class GateOptions(NamedTuple):
     admission_kappa: float | None = None
     admission_late_ratio: float | None = None
     history: str | None = None
+    admission_unseen: bool = False
 
 
 def admission_options(command: Function) -> Function:
@@ -52,7 +53,7 @@ def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOpti
         for name, value in gate._asdict().items():
             if name == "admission_lease_s" or (name == "history" and predicts):
                 continue
-            if value not in (None, "", ()):
+            if value not in (None, "", (), False):
                 raise BadInput(_option_of(name), "requires --admission", "add --admission, or remove it")
         return None
     from yarnctl.daemon.admission.building import AdmissionOptions
@@ -63,6 +64,10 @@ def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOpti
         problem = "requires that YARN serves the earliest deadline first"
         raise BadInput("--admission mrm", problem, "add --mode deadlines (and --allow-priority)")
     _require_runs(gate.runs)
+    if gate.admission_unseen:
+        from yarnctl.extras import require_extra
+
+        require_extra("prediction")
     return AdmissionOptions(
         allocator=gate.admission,
         queues=gate.admission_queues,
@@ -73,6 +78,7 @@ def admitting_of(gate: GateOptions, mode: Mode, predicts: bool) -> AdmissionOpti
         choices=choices_of_gate(gate),
         pools=pools,
         runs=gate.runs,
+        unseen=gate.admission_unseen,
     )
 
 
@@ -214,6 +220,12 @@ _OPTIONS = (
         default=DEFAULT_LEASE_S,
         show_default=True,
         help="Withdraw a request that its client has not renewed for this many seconds.",
+    ),
+    click.option(
+        "--admission-unseen",
+        cls=RareOption,
+        is_flag=True,
+        help="Estimate jobs that have never run from all that have; needs the extra prediction.",
     ),
     click.option(
         "--admission-kappa",

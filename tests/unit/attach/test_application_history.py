@@ -222,6 +222,24 @@ def test_without_a_history_server_other_kinds_teach_all_the_same():
         Histories(nobody, FinishedApplications(ResourceManager(to))).recent(0)
 
 
+def test_job_that_never_ran_is_estimated_from_the_others_if_so_wanted():
+    asked = []
+
+    def unseen(finished, containers):
+        asked.append((len(finished), containers))
+        return Estimate(5_000, 1_000, "gp:4 other jobs")
+
+    with applications(*ROWS) as daemon, Transport([daemon.url]) as to:
+        manager = ResourceManager(to)
+        without, past = (Histories(nobody, FinishedApplications(manager), each) for each in (None, unseen))
+        for each in (without, past):
+            each.capacity, each.container_mib = 40, 1024
+        assert without.estimate("never", "ann", "spark", 4) is None
+        assert past.estimate("never", "ann", "spark", 4) == Estimate(5_000, 1_000, "gp:4 other jobs")
+        assert past.estimate("daily-9", "ann", "spark", 4) != Estimate(5_000, 1_000, "gp:4 other jobs")
+    assert asked == [(4, 4)]
+
+
 def test_a_history_server_that_is_away_is_asked_again_before_the_past_counts():
     def away() -> FinishedJobs:
         raise Unreachable("http://jhs")

@@ -514,3 +514,12 @@ def test_without_a_market_a_deadline_tag_ranks_its_application(tmp_path: Path) -
     lines = journal_of(tmp_path, AtTheDesk(history=False), tagged("application_1_0001"), "pythia")
     last = last_ranking(lines)
     assert [(row.urgency_ms, row.priority) for row in last.order] == [(1_000, 10)]
+
+
+def test_jobs_that_never_ran_are_estimated_only_if_so_told() -> None:
+    for told, unseen in (((), False), (("--admission-unseen",), True)):
+        admitting = given("--admission", *told).admitting
+        assert admitting is not None
+        assert admitting.unseen is unseen
+    with pytest.raises(BadInput, match="requires --admission"):
+        given("--admission-unseen")

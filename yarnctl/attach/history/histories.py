@@ -14,14 +14,27 @@ from yarnctl.errors import BadInput
 MAPREDUCE = "mapreduce"  # The kind of jobs in the history server
 
 
-class Histories:
-    """Asks one of two histories; ``open_jobs`` is called until it succeeds, but not after BadInput."""
+UnseenEstimate = Callable[[Sequence[Finished], int], Estimate | None]
+"""Returns the estimate of a job that has never run, by all finished jobs and the containers it can use."""
 
-    def __init__(self, open_jobs: Callable[[], FinishedJobs], applications: FinishedApplications) -> None:
+
+class Histories:
+    """Asks one of two histories; ``open_jobs`` is called until it succeeds, but not after BadInput.
+
+    ``unseen`` estimates jobs that have never run (None: they have no estimate).
+    """
+
+    def __init__(
+        self,
+        open_jobs: Callable[[], FinishedJobs],
+        applications: FinishedApplications,
+        unseen: UnseenEstimate | None = None,
+    ) -> None:
         self.capacity = 1
         self.container_mib = 0
         self._open_jobs = open_jobs
         self._applications = applications
+        self._unseen = unseen
         self._opened: FinishedJobs | None = None
         self._never: BadInput | None = None
 
@@ -46,8 +59,12 @@ class Histories:
     def estimate(self, name: str, user: str, kind: str = MAPREDUCE, most: int = 0) -> Estimate | None:
         """Return the estimate for the next run of a job; ``most``: the containers that it can use."""
         if kind == MAPREDUCE:
-            return self._jobs().estimate(name, user)
-        return self._sized_applications().estimate(name, user, most)
+            found = self._jobs().estimate(name, user)
+        else:
+            found = self._sized_applications().estimate(name, user, most)
+        if found is not None or self._unseen is None:
+            return found
+        return self._unseen(self.recent(0), max(1, most))
 
     def first_asks(self, name: str, user: str) -> tuple[ContainerRequest, ...]:
         """Return the first requests of the last run of a MapReduce job."""

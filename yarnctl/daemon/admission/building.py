@@ -36,7 +36,10 @@ NO_HISTORY = "off"
 
 
 class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of admission. None: measured; ``history`` "": found, ``off``: not used."""
+    """The options of admission. None: measured; ``history`` "": found, ``off``: not used.
+
+    ``unseen``: jobs that have never run are estimated from others.
+    """
 
     allocator: str
     queues: tuple[str, ...] = ()
@@ -47,6 +50,7 @@ class AdmissionOptions(msgspec.Struct, frozen=True, kw_only=True):
     choices: OwnChoices | None = None
     pools: tuple[PoolSettings, ...] = ()
     runs: Path | None = None
+    unseen: bool = False
 
 
 class DaemonClock(Protocol):
@@ -77,7 +81,9 @@ def make_admission_controller(
     request_queue = RequestQueue(clock_ms, options.lease_ms, predicted)
     history_worker = None
     if options.history != NO_HISTORY:
-        history_worker = HistoryWorker(lambda: open_histories(options.history, cluster), request_queue.wake)
+        history_worker = HistoryWorker(
+            lambda: open_histories(options.history, cluster, unseen=options.unseen), request_queue.wake
+        )
     return AdmissionController(
         _settings(options, instance),
         manager,
@@ -222,10 +228,18 @@ def task_mib(configuration: dict[str, str]) -> int:
     return max(TASK_MIB, least_in(configuration).memory_mib)
 
 
-def open_histories(address: str, cluster: ClusterAddress) -> Histories:
-    """Return the history of jobs of all kinds, with MapReduce's history server at ``address`` ("": found)."""
+def open_histories(address: str, cluster: ClusterAddress, *, unseen: bool = False) -> Histories:
+    """Return the history of jobs of all kinds, with MapReduce's history server at ``address`` ("": found).
+
+    ``unseen``: it estimates jobs that have never run, too.
+    """
     manager = loop_manager(cluster)
-    return Histories(lambda: open_history(address, cluster), FinishedApplications(manager))
+    estimated = None
+    if unseen:
+        from yarnctl.prediction.unseen_jobs import unseen_estimate
+
+        estimated = unseen_estimate
+    return Histories(lambda: open_history(address, cluster), FinishedApplications(manager), estimated)
 
 
 def open_history(address: str, cluster: ClusterAddress) -> FinishedJobs:
