@@ -89,9 +89,9 @@ def pack_wheelhouse(release: Release, wheelhouse: Path) -> Path:
 def make_one_file(release: Release, wheelhouse: Path) -> Path:
     """Make the program ``yarnctl`` as one file that needs only a Python on its host."""
     target = release.folder / f"yarnctl-{release.version}-{release.python}.pyz"
-    words = (sys.executable, "-m", "shiv", "--console-script", "yarnctl", "--output-file", str(target))
-    words += ("--reproducible", "--python", f"/usr/bin/env {release.python}", "--quiet", "--no-compile")
-    _run((*words, "--no-index", "--find-links", str(wheelhouse), "yarnctl"), release)
+    words = [sys.executable, "-m", "shiv", "--console-script", "yarnctl", "--output-file", str(target)]
+    words += ["--reproducible", "--python", f"/usr/bin/env {release.python}", "--quiet", "--no-compile"]
+    _run([*words, "--no-index", "--find-links", str(wheelhouse), "yarnctl"], release)
     return target
 
 
