@@ -87,7 +87,7 @@ def test_loop_reports_each_step_also_one_without_an_answer_and_none_after_a_faul
 
     loop, journal = daemon(busy())
     loop._notify = lambda *lines: heard.append(lines)
-    journal.append = broken  # type: ignore[method-assign]
+    journal.append = broken  # type: ignore[method-assign, assignment]
     del heard[:]
     with pytest.raises(OSError, match="planted"):
         loop.run(40)
