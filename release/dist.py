@@ -91,7 +91,7 @@ def make_one_file(release: Release, wheelhouse: Path) -> Path:
     target = release.folder / f"yarnctl-{release.version}-{release.python}.pyz"
     words = [sys.executable, "-m", "shiv", "--console-script", "yarnctl", "--output-file", str(target)]
     words += ["--reproducible", "--python", f"/usr/bin/env {release.python}", "--quiet", "--no-compile"]
-    _run((*words, "--no-index", "--find-links", str(wheelhouse), "yarnctl"), release)
+    _run([*words, "--no-index", "--find-links", str(wheelhouse), "yarnctl"], release)
     return target
 
 

@@ -42,11 +42,11 @@ def test_two_builds_have_the_same_bytes(tree: Path, shared: dict[str, str], tmp_
         packed.extractall(tmp_path / "unpacked", filter="data")
     again = only(tmp_path / "unpacked", "yarnctl-*")
     shutil.copy(tree / ".gitignore", again)
-    for file in again.rglob("*"):
-        os.utime(file, (1, 1))
-        file.chmod(file.stat().st_mode & ~0o077)
+    for each in again.rglob("*"):
+        os.utime(each, (1, 1))
+        each.chmod(each.stat().st_mode & ~0o077)
     second = make_archives(release_into(tmp_path / "second"), again)
-    assert [one.read_bytes() for one in second] == [one.read_bytes() for one in first]
+    assert [each.read_bytes() for each in second] == [each.read_bytes() for each in first]
 
 
 def test_wheel_has_unit_configuration_completion_and_a_page_for_each_command(
