@@ -124,7 +124,10 @@ class AppMaster:
     def beat(self, now_ms: int) -> None:
         """Send changed asks, launch in granted containers, queue the tasks of preempted ones again."""
         asks, self.unsent = self.unsent, []
-        granted, ended = self.host.allocate(self.app, asks)
+        self._take(*self.host.allocate(self.app, asks), now_ms)
+
+    def _take(self, granted: list[Container], ended: list[Container], now_ms: int) -> None:
+        """Launch in granted containers, start the tasks of preempted ones again."""
         if granted:
             self._launch(granted, now_ms)
         for container in ended:

@@ -118,11 +118,7 @@ class LiveActor(AppMaster):
             return
         if granted:
             self._limits.granted(granted)
-            self._launch(granted, now_ms)
-        for container in ended:
-            self.preempted(container, now_ms)
-        if self.pending.map_wait_since_ms != NEVER or self.pending.deferred:
-            self._check_waiting_maps(now_ms)
+        self._take(granted, ended, now_ms)
 
     def _launch(self, granted: list[Container], now_ms: int) -> None:
         super()._launch(granted, now_ms)
