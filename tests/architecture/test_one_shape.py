@@ -18,6 +18,7 @@ ALLOWED = {
     "yarnctl/service/routes/health.py": "BaseModel",
     "yarnctl/service/routes/market.py": "BaseModel",
     "yarnctl/service/routes/placement.py": "BaseModel",
+    "yarnctl/service/routes/questions.py": "BaseModel",
     "yarnctl/service/answers/paging.py": "BaseModel",
     "yarnctl/service/security/tokens.py": "Struct",
 }
