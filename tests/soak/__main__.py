@@ -23,6 +23,7 @@ CAMPAIGNS = {
     "replay": "random histories of the controller, decided again without a difference",
     "timeline": "promises served in steps and by the plain computation, without a difference",
     "what-if": "questions on the live emulator, then done: chosen tasks and starts as answered",
+    "what-if-virtual": "the same in virtual time: chosen tasks as answered",
     "waiting": "why production waits, at each step of random clusters: one reason, and it is true",
 }
 
