@@ -39,6 +39,7 @@ SECONDS = {"m": 60, "h": 3600}
 THRESHOLDS = {
     "YarnctlLoopStuck": ("> 60", "> 3"),
     "YarnctlTicksFail": ("> 5", "> 1"),
+    "YarnctlOrdersFail": ("> 4", "> 1"),
     "ProductionWaits": ("> 600", "> 5"),
 }
 """Bounds of spans and of counts in the rules' expressions, and what they are here."""

@@ -307,6 +307,7 @@ def test_metrics_can_be_parsed_and_agree_with_the_view(served):
     }
     assert values["yarnctl_decisions_total",] == len(last().decisions)
     assert values["yarnctl_orders_ended_total", ("state", "granted")] == len(last().ended)
+    assert values["yarnctl_orders_ended_total", ("state", "given_up")] == 0
     assert values["yarnctl_actions_total", ("action", "suspend"), ("outcome", "accepted")] == 6
     assert values["yarnctl_checkpoint_seconds_count",] == len(last().checkpoints)
     assert values["yarnctl_loop_state", ("state", "running")] == 1

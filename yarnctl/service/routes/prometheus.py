@@ -15,7 +15,7 @@ from yarnctl.api.cluster_answers import LoopState
 from yarnctl.daemon.view.histogram import Histogram
 from yarnctl.daemon.view.published import View
 from yarnctl.deciding.admission.book import OPEN as OPEN_ADMISSIONS
-from yarnctl.deciding.lifecycle import OPEN
+from yarnctl.deciding.lifecycle import OPEN, State
 from yarnctl.deciding.model import ChangeKind
 from yarnctl.service.answers.from_view import VERSION, budget, counted, snapshot
 
@@ -242,8 +242,8 @@ def _orders(view: View) -> Iterator[Metric]:
         opened.add_metric([state], states.get(state, 0))
     yield opened
     ended = CounterMetricFamily("yarnctl_orders_ended", "Settled orders, by final state.", labels=["state"])
-    for name, count in sorted(counts.ended.items()):
-        ended.add_metric([name], count)
+    for name in (state for state in get_args(State) if state not in OPEN):
+        ended.add_metric([name], counts.ended.get(name, 0))  # also 0: increase() sees no first sample
     yield ended
     actions = CounterMetricFamily(
         "yarnctl_actions", "Actions on the cluster, by outcome.", labels=["action", "outcome"]
