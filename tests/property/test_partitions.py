@@ -153,11 +153,12 @@ def excess_of_every_node(patch: pytest.MonkeyPatch) -> None:
 
 
 def nodes_without_a_label_for_every_request(patch: pytest.MonkeyPatch) -> None:
+    named = preemptor.part_of
     patch.setattr(
         preemptor,
         "part_of",
         lambda snapshot, label: msgspec.structs.replace(
-            snapshot.labelled[label], free_by_node=snapshot.free_by_node
+            named(snapshot, label), free_by_node=snapshot.free_by_node
         ),
     )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from tests.unit.gate_played import ID
 from tests.unit.hadoop.replaying import Heard, Replay, Reply
+from yarnctl.api.admission_answers import AdmissionOut
 from yarnctl.cli import PROGRAM
 from yarnctl.cli.admissions import clock
 from yarnctl.command_line import exit_status_of
@@ -80,7 +82,8 @@ def test_one_admission_has_clock_times_and_words(capsys):
         assert admissions(gate, ID) == 0
         text = capsys.readouterr().out
         assert admissions(gate, ID, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == one()  # there instants stay numbers
+    printed = msgspec.json.decode(capsys.readouterr().out, type=AdmissionOut)
+    assert printed == msgspec.convert(one(), AdmissionOut)  # there instants stay numbers
     for said in (clock(NOW_MS + 595_000), clock(NOW_MS + 40_000), clock(NOW_MS - 5_000), "10 min"):
         assert said in text, said
     assert str(NOW_MS + 40_000) not in text

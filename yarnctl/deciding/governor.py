@@ -58,11 +58,13 @@ class Trials(msgspec.Struct, frozen=True, omit_defaults=True):
     why: SuspensionsFail | None = None
 
     def moved(self, order: Order, target: str) -> Trials:
-        """Note what became of an order: its container is free, or its task did not stop."""
-        if order.verb != "suspend" or order.observed:
+        """Note what became of an order: its container is free (also simulated), or its task did not stop."""
+        if order.verb != "suspend":
             return self
-        if target == "freed":
+        if target == ("simulated" if order.observed else "freed"):
             return Trials(works=True)
+        if order.observed:
+            return self
         if target != "given_up" or (self.why is not None and order.ordered_at_ms < self.why.until_ms):
             return self  # the latter was sent before the stop
         return msgspec.structs.replace(self, failed=self.failed + 1)
