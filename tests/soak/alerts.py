@@ -39,7 +39,6 @@ SECONDS = {"m": 60, "h": 3600}
 THRESHOLDS = {
     "YarnctlLoopStuck": ("> 60", "> 3"),
     "YarnctlTicksFail": ("> 5", "> 1"),
-    "YarnctlOrdersFail": ("> 4", "> 1"),
     "ProductionWaits": ("> 600", "> 5"),
 }
 """Bounds of spans and of counts in the rules' expressions, and what they are here."""
@@ -227,11 +226,6 @@ def _allow_puts(stage: Stage) -> None:
     stage.faults.no_puts = False
 
 
-def _fail_orders(stage: Stage) -> None:
-    stage.start("--order-timeout-s", "1")
-    stage.demand()
-
-
 def _end_demand(stage: Stage) -> None:
     stage.end_demand()
     stage.start()
@@ -255,12 +249,11 @@ FAULTS: dict[str, Fault] = {
     "YarnctlTicksSlow": _slow(MANAGER, 2.5),
     "YarnctlRestarts": Fault(_restart_often, lambda _: None),
     "YarnctlSettingLeftLowered": Fault(_leave_lowered, _allow_puts),
-    "YarnctlOrdersFail": Fault(_fail_orders, _end_demand),
     "ProductionWaits": Fault(_wait_in_vain, _end_demand),
 }
 """The fault of each rule."""
 
-NOT_PLANTED = ("YarnctlBudgetSpent", "YarnctlWorkLost")
+NOT_PLANTED = ("YarnctlOrdersFail", "YarnctlBudgetSpent", "YarnctlWorkLost")
 """Rules whose series are given to promtool only (tests/monitoring)."""
 
 
