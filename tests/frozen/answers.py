@@ -28,7 +28,8 @@ LESSON = Finished(90_000, 10, 30_000, 5, 10, 0.5, True)
 LATE_MS = 1_250
 """How much later than the view the questions are asked."""
 ALWAYS = (
-    "/healthz", "/readyz", "/metrics", "/v1/snapshot", "/v1/status", "/v1/applications", "/v1/applications?waiting=true",
+    "/healthz", "/readyz", "/metrics", "/v1/snapshot", "/v1/status", "/v1/applications",
+    "/v1/applications?waiting=true",
     "/v1/reclaims", "/v1/reclaims?retired=true", "/v1/decisions", "/v1/decisions?limit=1", "/v1/refusals",
     "/v1/checkpoints", "/v1/budgets", "/v1/time-lost", "/v1/occupancy", "/v1/accounts", "/v1/admissions",
     "/v1/report?since_ms=0", "/v1/admissions?state=waiting", "/v1/runs",

@@ -74,6 +74,11 @@ def test_other_orders_say_nothing_about_suspensions(changes: Any) -> None:
     assert after("+-", **changes) == Trials()
 
 
+def test_a_simulated_suspension_worked() -> None:
+    assert Trials(failed=2).moved(order(observed=True), "simulated") == Trials(works=True)
+    assert Trials(failed=2).moved(order(), "simulated") == Trials(failed=2)
+
+
 def test_one_container_is_freed_on_trial_before_there_are_more() -> None:
     assert Trials().left([], 0) == 1
     assert Trials().left([order(verb="kill")], 0) == 1
