@@ -54,14 +54,12 @@ class ServedPartition:
             model.user_used = dict(self._queues[path].user_used)
         placed = self._placed(part, models)
         for path, queue in queues.items():
-            left = {(each.application.application, each.priority): each for each in models[path].waiting()}
-            queue.leave(
-                [
-                    each if _is_master(each) else left[each.application.application, each.priority]
-                    for each in queue.waiting()[queue.head :]
-                    if _is_master(each) or (each.application.application, each.priority) in left
-                ]
-            )
+            left = {_named(each): each.containers for each in models[path].waiting()}
+            stuck = [
+                each if _is_master(each) else each._replace(containers=left.get(_named(each), 0))
+                for each in queue.waiting()[queue.head :]
+            ]
+            queue.leave([each for each in stuck if each.containers])
         return placed
 
     def _placed(self, snapshot: Snapshot, models: Mapping[str, QueueModel]) -> dict[str, int]:
@@ -115,6 +113,10 @@ class ServedPartition:
             return {path: queue.used for path, queue in self._queues.items()}
         leaves = self._tree.leaves.values()
         return {node.path: node.used for leaf in leaves for node in leaf.chain}
+
+
+def _named(request: SimulatedRequest) -> tuple[str, int, Resources]:
+    return request.application.application, request.priority, request.size
 
 
 def _is_master(request: SimulatedRequest) -> bool:

@@ -1,0 +1,27 @@
+"""What idle nodes of a shared partition leave of the requests without a label."""
+
+from __future__ import annotations
+
+import msgspec
+
+from tests.golden.tables import app, cluster, size
+from yarnctl.deciding.forecast import FreeCapacity, model_queues
+from yarnctl.deciding.model import ContainerRequest
+from yarnctl.deciding.shared_partitions import ServedPartition
+
+
+def test_what_is_left_keeps_its_application_and_each_of_its_sizes() -> None:
+    wants = msgspec.structs.replace(
+        app("p1", "production", containers=3),
+        requests=(ContainerRequest(10, size(1), 4), ContainerRequest(10, size(2), 5)),
+    )
+    here = cluster(wants, app("r1", "research", containers=10), total=13)
+    queues = model_queues(here, ())
+    idle = cluster(free={"label-1": 6}, total=6)
+    placed = ServedPartition(idle, FreeCapacity(idle.free_by_node)).serve_idle(queues)
+    left = queues["production"].waiting()
+    assert {each.application for each in left} == {wants}
+    counts = {each.size: each.containers for each in left}
+    assert sum(counts.values()) == 9 - placed["p1"]
+    assert placed["p1"] > 0
+    assert counts[size(2)] > 0
