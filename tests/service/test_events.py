@@ -12,9 +12,10 @@ import pytest
 
 from tests import http_client
 from tests.unit.service.conftest import Served
-from tests.unit.service.played import busy, views
+from tests.unit.service.played import busy, views, whole
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.daemon.view.recent_events import LoggedEvent, LoopChanged, RecentEvents
+from yarnctl.daemon.view.recent_orders import RecentOrders
 from yarnctl.service.answers.event_log import after, newest
 from yarnctl.service.answers.instants import iso, with_instants
 from yarnctl.service.routes.events import STREAMS_MAX
@@ -136,6 +137,25 @@ def test_the_log_is_bounded_and_says_from_where() -> None:
     log.look("paused", (), 9)  # no change
     assert [(each.rank, each.record.at_ms) for each in log.events] == [(3, 2), (4, 3), (5, 4)]
     assert log.oldest == 3
+
+
+def test_the_log_keeps_no_ranking_of_tasks() -> None:
+    log = RecentEvents()
+    orders = RecentOrders()
+    ranked = 0
+    for record in whole()[1]:
+        log.apply(record, orders.apply(record))
+        ranked += len(getattr(record, "refused_jobs", ())) + len(getattr(record, "refused_tasks", ()))
+    log.look("running", (), 0)
+    assert ranked > 0
+    for each in log.events:
+        assert not getattr(each.record, "refused_jobs", ())
+        assert not getattr(each.record, "refused_tasks", ())
+        assert each.story is None or not (each.story.next_jobs or each.story.next_tasks)
+    story = next(each.story for each in log.events if each.story is not None)
+    later = orders.story(story.order)
+    assert later is not None
+    assert later.state != story.state  # an event shows the order as it was
 
 
 def test_a_long_wait_ends_with_a_newer_view_only(served: Served) -> None:

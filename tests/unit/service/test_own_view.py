@@ -10,6 +10,8 @@ import pytest
 from tests import http_client
 from tests.unit.service.played import JOBS, PublishedRun
 from yarnctl.daemon.view.published import View
+from yarnctl.service.answers.from_view import snapshot
+from yarnctl.service.answers.own_view import own_view
 from yarnctl.service.app import make_app
 from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.service.serving import Handle, serve_in_thread
@@ -73,6 +75,15 @@ def test_a_user_sees_its_own_applications_and_the_orders_about_them(
     assert NAMES[user] in str(found)
     checkpoints = asked(served, user, "/v1/checkpoints").json()["total"]
     assert checkpoints == (len(view.checkpoints) if user == "ann" else 0)
+
+
+@pytest.mark.parametrize(("user", "other"), [("ann", "bob"), ("bob", "ann")])
+def test_silent_masters_and_errors_of_others_are_left_out(view: View, user: str, other: str) -> None:
+    status = msgspec.structs.replace(view.loop, last_error=f"{OF[other]}: connection refused")
+    troubled = msgspec.structs.replace(view, unreachable=(RESEARCH, PRODUCTION), loop=status)
+    answer = snapshot(own_view(troubled, user))
+    assert answer.unreachable == [OF[user]]
+    assert OF[other] not in str(answer)
 
 
 def test_a_user_without_applications_sees_none(served: Handle) -> None:

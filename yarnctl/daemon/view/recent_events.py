@@ -1,12 +1,15 @@
-"""The newest events: what a stream of them is made of. The oldest are dropped; ranks have no gap."""
+"""The newest events: what a stream of them is made of. The oldest are dropped; ranks have no gap.
+
+An event keeps no ranking: one names every task that was considered, which may be thousands.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from copy import copy
 
 import msgspec
+from msgspec.structs import replace
 
 from yarnctl.api.cluster_answers import LoopState
 from yarnctl.deciding.reasons.modes import ModeReason
@@ -44,9 +47,9 @@ class RecentEvents:
     def apply(self, record: Record, stories: Sequence[OrderStory]) -> None:
         """Take one record of the journal; ``stories``: those that it changed."""
         if isinstance(record, Decision | Refusal):
-            self._add(record)
+            self._add(replace(record, refused_jobs=(), refused_tasks=()))
         elif isinstance(record, Transition) and stories:
-            self._add(record, copy(stories[0]))
+            self._add(record, replace(stories[0], next_jobs=(), next_tasks=()))
 
     def look(self, state: LoopState, why: tuple[ModeReason, ...], at_ms: int) -> None:
         """Note a change of the loop's state, and publish what is new."""

@@ -31,6 +31,7 @@ def own_view(view: View, user: str) -> View:
         snapshot = replace(snapshot, applications=applications, labelled={})
     return replace(
         view,
+        loop=replace(view.loop, last_error=""),  # the text of an exception may name any application
         snapshot=snapshot,
         entries=mine(view.entries),
         ended=mine(view.ended),
@@ -47,6 +48,7 @@ def own_view(view: View, user: str) -> View:
             if each.order.victim in own
         ),
         occupancy=(),
+        unreachable=tuple(each for each in view.unreachable if each in own),
         left_alone={name: why for name, why in view.left_alone.items() if application_of(name) in own},
         budgets=tuple(
             each for each in view.budgets if each.kind != "queue" and user in (each.user, each.name)
