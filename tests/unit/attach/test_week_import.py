@@ -204,6 +204,20 @@ def test_folder_with_other_files_is_refused(servers: WeekServers, tmp_path: Path
     assert "mine.txt" in str(result.exception)
 
 
+@pytest.mark.parametrize("foreign", ["mine.txt", ".part-download"])
+def test_folder_with_other_files_keeps_all_of_them(tmp_path: Path, foreign: str):
+    """Nothing is removed before the folder is known to be one of a week."""
+    names = {foreign, ".part-00001.77", ".part-nodes.json.77"}
+    for name in names:
+        (tmp_path / name).touch()
+    with pytest.raises(BadInput, match="not a folder of a week"):
+        WeekWriter(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == names
+    (tmp_path / foreign).unlink()
+    WeekWriter(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_read_week_refuses_a_table_of_another_program(tmp_path: Path):
     with WeekWriter(tmp_path / "week") as week:
         week.add(ImportedJob(WeekJob(job="a", kind="X", queue="q", user="u", name="n", submitted_at_ms=5)))

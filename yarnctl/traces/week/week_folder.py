@@ -26,6 +26,8 @@ from yarnctl.traces.week.week_rows import TABLES, ImportedJob, WeekContainer, We
 VERSION = "1"
 _VERSION_KEY = b"yarnctl.week.version"
 _PART = re.compile(r"part-([0-9]{5,})")
+_UNFINISHED = re.compile(r"\.part-(?:[0-9]{5,}|nodes\.json)\.[0-9]+")
+"""What an import that was killed leaves: the name of a part or of NODES, and the process's id."""
 _REMEDY = "import the week again into another folder"
 RowKind = TypeVar("RowKind", bound=msgspec.Struct)
 NODES = "nodes.json"
@@ -51,13 +53,14 @@ class WeekWriter:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(str(folder), f"cannot be made: {error.strerror}", "give another folder") from None
-        for left in folder.glob(".part-*"):  # of an import that was killed
-            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
-        foreign = [each.name for each in folder.iterdir() if not _is_ours(each)]
+        found = list(folder.iterdir())
+        foreign = [each.name for each in found if not _is_ours(each)]
         if foreign:
             raise BadInput(
                 str(folder), f"is not a folder of a week: it holds {foreign[0]}", "give another folder"
             )
+        for left in (each for each in found if _UNFINISHED.fullmatch(each.name)):
+            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
         parts = parts_in(folder)
         self.known = {job.job for job in read_rows(folder, WeekJob)} if parts else set[str]()
         self._next = max((_number(part) for part in parts), default=0) + 1
@@ -205,7 +208,7 @@ def _require(wanted: Any, path: Path, found: Any) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    return path.name == NODES or bool(_PART.fullmatch(path.name))
+    return path.name == NODES or any(kind.fullmatch(path.name) for kind in (_PART, _UNFINISHED))
 
 
 def _number(part: Path) -> int:
