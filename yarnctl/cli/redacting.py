@@ -50,19 +50,28 @@ class Redactor:
     def value(self, value: Any) -> Any:
         """Return a value of JSON without secrets: those below a key that names one, and those in texts.
 
-        A pair of ``name`` and ``value``, as Hadoop writes its configuration, counts as a key.
+        * Below such a key each text and number is removed, however deep. An empty text, true, false and null
+          stay: they hold no secret.
+        * A pair of ``name`` and ``value``, as Hadoop writes its configuration, counts as a key.
         """
         if isinstance(value, Mapping):
             named = is_secret(str(value.get("name", value.get("key", ""))))
             return {
-                self.text(str(key)): GONE
-                if isinstance(each, str) and each and (is_secret(str(key)) or (named and key == "value"))
+                self.text(str(key)): self._below_secret(each)
+                if is_secret(str(key)) or (named and key == "value")
                 else self.value(each)
                 for key, each in value.items()
             }
         if isinstance(value, list | tuple):
             return [self.value(each) for each in value]
         return self.text(value) if isinstance(value, str) else value
+
+    def _below_secret(self, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {self.text(str(key)): self._below_secret(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._below_secret(each) for each in value]
+        return value if value == "" or value is None or isinstance(value, bool) else GONE
 
     def lines(self, lines: Iterable[bytes]) -> bytes:
         """Return lines of JSON without secrets; one that is no JSON is treated as text."""

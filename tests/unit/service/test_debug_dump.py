@@ -142,6 +142,26 @@ def test_keys_that_name_none(key: str) -> None:
     assert not is_secret(key)
 
 
+@pytest.mark.parametrize(
+    "secret",
+    [
+        {"passwords": ["hunter2", 4711]},
+        {"api_key": 4711},
+        {"credentials": {"ann": {"code": "hunter2", "pins": [4711, 0.4711]}}},
+        {"name": "javax.jdo.option.ConnectionPassword", "value": ["hunter2"]},
+    ],
+)
+def test_nothing_below_a_key_of_a_secret_stays(secret: dict[str, object]) -> None:
+    redacted = json.dumps(Redactor().value(secret))
+    assert "***" in redacted
+    assert "hunter2" not in redacted and "4711" not in redacted
+
+
+def test_whether_a_secret_is_set_stays() -> None:
+    unset = {"password": "", "secrets": [], "token": None, "webhook": {"credential": False}}
+    assert Redactor().value(unset) == unset
+
+
 def test_what_is_no_secret_stays() -> None:
     kept = {
         "token_over_http": False,
