@@ -32,7 +32,7 @@ class Conditional:
             await self.app(scope, receive, send)
             return
         if scope["method"] == "HEAD" and scope["path"] != STREAM:
-            scope, send = {**scope, "method": "GET"}, _without_body(send)
+            scope = {**scope, "method": "GET"}  # uvicorn sends no body for it
         if not scope["path"].startswith(PREFIX) or scope["path"] == STREAM:
             await self.app(scope, receive, send)
             return
@@ -71,12 +71,3 @@ def _is_number(text: str) -> bool:
 def _tags_of(scope: Scope) -> list[bytes]:
     given = (value for name, value in scope["headers"] if name == b"if-none-match")
     return [each.strip() for value in given for each in value.split(b",")]
-
-
-def _without_body(send: Send) -> Send:
-    async def send_head(message: Message) -> None:
-        if message["type"] == "http.response.body":
-            message = {**message, "body": b""}
-        await send(message)
-
-    return send_head
