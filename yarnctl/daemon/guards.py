@@ -9,6 +9,7 @@ about open orders.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Protocol
 
@@ -101,16 +102,19 @@ class WriteGuard:
         self.folders = folders
         self.misdirection = misdirection
         self.paused: Paused | None = None
+        self.pausing = threading.Lock()  # the service sets ``paused`` while the loop ends an old one
         self.store_why: HdfsUnwritable | None = None
         self.has_rival = True
         self._port_why = port_why
 
     def end_pause(self, now_ms: int) -> None:
         """End an operator's pause whose end has come."""
-        paused = self.paused
-        if paused is not None and paused.is_over(now_ms):
+        with self.pausing:
+            paused = self.paused
+            if paused is None or not paused.is_over(now_ms):
+                return
             self.paused = None
-            _LOG.info("the pause has ended: %s", text(paused))
+        _LOG.info("the pause has ended: %s", text(paused))
 
     def closed(self) -> tuple[str, ModeReason | None]:
         """Return the loop's state and the reason ("running", None: actions are allowed)."""

@@ -354,13 +354,15 @@ class Loop:
     def pause(self, why: str, for_ms: int | None = None) -> None:
         """Stop deciding and acting after the current tick, for ``for_ms`` (None: until it is continued)."""
         until_ms = 0 if for_ms is None else self._clock_ms() + for_ms
-        self.guard.paused = Paused(why or "paused by an operator", until_ms)
+        with self.guard.pausing:
+            self.guard.paused = Paused(why or "paused by an operator", until_ms)
         self.wake()
 
     def go_on(self) -> None:
         """End an operator's pause and those of all queues."""
-        self.guard.paused = None
-        self._continued = True
+        with self.guard.pausing:
+            self.guard.paused = None
+            self._continued = True
         self.wake()
 
     def resume(self, queue: str) -> None:

@@ -92,6 +92,7 @@ def make_app(
         title="yarnctl",
         version="1",
         description=ABOUT,
+        servers=[{"url": prefix}] if prefix else None,
         docs_url=None,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
@@ -109,7 +110,7 @@ def make_app(
     app.include_router(admission_routes(source, tokens, request_queue))
     app.include_router(market_routes(source, tokens, request_queue))
     app.include_router(run_routes(source))
-    app.include_router(question_routes(what_if))
+    app.include_router(question_routes(what_if, None if open_reads else tokens))
     app.include_router(event_routes(source, watch))
     app.include_router(page_routes())
     app.add_middleware(Conditional, source=newest, watch=watch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import count
 from pathlib import Path
 
@@ -84,6 +85,42 @@ def test_resume_is_kept_over_a_restart(tmp_path: Path) -> None:
     assert first.run(6) == ["paused", "continued", "enforcing"]
     second = Life(path, next(first.clock))
     assert second.loop.guard.paused is None
+
+
+class Contested:
+    """A lock; ``seen`` is set once a thread waits for it, or has released it."""
+
+    def __init__(self) -> None:
+        self.seen = threading.Event()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self.seen.set()
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        self.seen.set()
+
+
+def test_pause_that_is_set_while_an_older_one_ends_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, lock = Life(tmp_path / "journal.jsonl").loop, Contested()
+    loop.guard.paused = Paused("upgrade", 1)
+    monkeypatch.setattr(loop.guard, "pausing", lock)
+    service = threading.Thread(target=loop.pause, args=("repair",))
+
+    def is_over(_: Paused, now_ms: int) -> bool:
+        service.start()
+        assert lock.seen.wait(60)
+        return True
+
+    monkeypatch.setattr(Paused, "is_over", is_over)
+    loop.guard.end_pause(2)
+    service.join(60)
+    assert loop.guard.paused == Paused("repair")
 
 
 def test_another_end_of_a_pause_is_written_and_kept(tmp_path: Path) -> None:

@@ -36,6 +36,16 @@ def test_the_prefix_may_be_removed_by_the_proxy_or_left(served: Handle, prefix: 
     assert document["servers"] == [{"url": "/tools/yarnctl"}]
 
 
+def test_a_prefix_before_the_prefix_reaches_no_route() -> None:
+    served = serve_in_thread(make_app(busy, token=TOKEN, open_reads=False, prefix="/yarnctl"), token=TOKEN)
+    try:
+        for path, status in (("/yarnctl/v1/what-if", 401), ("/yarnctl/yarnctl/v1/what-if", 404)):
+            answer = http_client.request("POST", served.url + path, json={"without_node": "n"}, timeout=30)
+            assert answer.status_code == status, path
+    finally:
+        served.stop()
+
+
 def test_the_folder_is_named_by_a_relative_redirect(served: Handle) -> None:
     answer = http_client.get(f"{served.url}/tools/yarnctl", allow_redirects=False)
     place = answer.headers["location"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from fastapi import FastAPI
 
 from tests import http_client
 from tests.unit.service.played import busy
@@ -17,7 +18,9 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.questions.what_if_desk import Question, WhatIfDesk
 from yarnctl.deciding.what_if.supposed import NewApplication
 from yarnctl.errors import BadInput, Unreachable, YarnctlError
+from yarnctl.service.answers.error_body import install
 from yarnctl.service.app import make_app
+from yarnctl.service.routes.questions import question_routes
 from yarnctl.service.security.tokens import OPERATOR, Caller, Tokens
 from yarnctl.service.serving import serve_in_thread
 from yarnctl.units import Resources
@@ -138,6 +141,21 @@ def test_question_needs_a_token_where_reading_does() -> None:
         assert served.post({"without_node": "n"}, Authorization=f"Bearer {'x' * 20}").status_code == 200
     finally:
         served.handle.stop()
+
+
+def test_route_of_questions_itself_rejects_a_caller_without_a_token() -> None:
+    app, desk = FastAPI(), Desk()
+    install(app)
+    app.include_router(question_routes(desk, Tokens([(Caller("reads", "", frozenset({"read"})), "x" * 20)])))
+    served = serve_in_thread(app)
+    try:
+        answer = http_client.request(
+            "POST", f"{served.url}/v1/what-if", json={"without_node": "n"}, timeout=30
+        )
+        assert answer.status_code == 401
+        assert not desk.asked
+    finally:
+        served.stop()
 
 
 def test_command_prints_tasks_times_and_deadlines(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:

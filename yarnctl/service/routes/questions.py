@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from yarnctl.api.what_if_answers import WhatIfOut
@@ -15,6 +15,8 @@ from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.paging import NoParameters
 from yarnctl.service.routes.placement import CONTAINERS_MAX, NUMBER, PRINTED, Word
+from yarnctl.service.security.middleware import reader, sent_by
+from yarnctl.service.security.tokens import Tokens
 from yarnctl.units import Resources
 
 MIB_MAX, VCORES_MAX = 2**30, 2**20
@@ -55,13 +57,18 @@ class WhatIfQuestion(BaseModel):
     without_node: Annotated[str, Field(max_length=200, pattern=PRINTED)] | None = None
 
 
-def question_routes(desk: WhatIfDesk | None) -> APIRouter:
-    """Return the routes; ``desk`` None: no loop answers."""
+WHAT_IF = "/v1/what-if"
+
+
+def question_routes(desk: WhatIfDesk | None, readers: Tokens | None = None) -> APIRouter:
+    """Return the routes; ``desk`` None: no loop answers. ``readers`` None: reading is free."""
     router = APIRouter(tags=["reading"], responses=responses(401, 421), route_class=AnswerRoute)
 
-    @router.post("/v1/what-if", responses=responses(400, 413, 503))
-    def what_if(_: Annotated[NoParameters, Query()], question: WhatIfQuestion) -> WhatIfOut:
+    @router.post(WHAT_IF, responses=responses(400, 413, 503))
+    def what_if(request: Request, _: Annotated[NoParameters, Query()], question: WhatIfQuestion) -> WhatIfOut:
         """Return what the controller would do. A copy of it decides; nothing changes."""
+        if readers is not None:
+            reader(readers, sent_by(request.scope), WHAT_IF)
         wanted = question_of(question)
         if desk is None:
             raise ApiProblem(503, "no-answer", "no loop answers questions", "start yarnctl run")

@@ -43,7 +43,11 @@ def is_private(scope: Scope) -> bool:
 
 
 class Prefixed:
-    """ASGI middleware: answers the paths below ``prefix``, and those from which the proxy removed it."""
+    """ASGI middleware: answers the paths below ``prefix``, and those from which the proxy removed it.
+
+    It leaves ``root_path`` empty: the router would remove it from the path once more, and so answer another
+    path than the one that :class:`Guards` checked.
+    """
 
     def __init__(self, app: App, prefix: str) -> None:
         self.app = app
@@ -59,7 +63,6 @@ class Prefixed:
                 await send({"type": "http.response.start", "status": 307, "headers": head})
                 await send({"type": "http.response.body"})
                 return
-            scope["root_path"] = self.prefix
             if path.startswith(f"{self.prefix}/"):
                 scope["path"] = path[len(self.prefix) :]
         await self.app(scope, receive, send)
