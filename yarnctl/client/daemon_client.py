@@ -182,22 +182,25 @@ class DaemonClient:
 
         Without ``limit`` it ends only with an error. A lost connection continues at the last event.
         """
-        left = limit
+        left, wait_ms = limit, 0
         while left is None or left > 0:
-            given = {"cursor": cursor, "limit": left, "wait_ms": EVENTS_WAIT_MS}
+            # An answer is read when it has ended: so it ends where the log ends, or with the next event
+            most = 1 if wait_ms else PAGE_MAX
+            given = {"cursor": cursor, "limit": min(most, left or most), "wait_ms": wait_ms}
             try:
-                text = self._text("v1/events", given, EVENTS_WAIT_MS)
+                text = self._text("v1/events", given, wait_ms)
             except Unanswered as problem:
                 if cursor is None or not problem.connected:
                     raise
                 continue
-            for line in text.splitlines():
+            wait_ms = EVENTS_WAIT_MS
+            for line in text.split("\n"):
                 name, _, value = line.partition(": ")
                 if name == "" and value.startswith("from "):
                     cursor = value.removeprefix("from ")
                 elif name == "data" and value != "{}":
                     event = self._read(EventOut, msgspec.json.decode(value))
-                    cursor = event.cursor
+                    cursor, wait_ms = event.cursor, 0
                     left = None if left is None else left - 1
                     yield event
 
