@@ -85,6 +85,7 @@ def import_command(
     from yarnctl.attach.importing.server_import import ServerImport
     from yarnctl.traces.week.pseudonyms import anonymous, key_beside
     from yarnctl.traces.week.week_folder import WeekWriter
+    from yarnctl.traces.week.week_rows import why_not_stored
 
     require_extra("export")
     began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
@@ -105,7 +106,10 @@ def import_command(
             week.write_nodes(node.pair for node in sources.manager.nodes())
             found = _from_servers(servers, week, problems)
         for job in found:
-            week.add(job if key is None else anonymous(job, key))
+            if problem := why_not_stored(job):
+                problems.append(f"{job.job.job}: {problem}")
+            else:
+                week.add(job if key is None else anonymous(job, key))
     counts = {
         "imported": len(week.known) - before,
         "known_before": before,
@@ -115,7 +119,7 @@ def import_command(
         "seconds": round(time.monotonic() - began_s, 1),
     }
     if output == "json":
-        print_json({"out": str(out), **counts, "problems": problems})
+        print_json({"out": str(out), **counts, "problems": [plain(problem) for problem in problems]})
     else:
         print_table(("what", "value"), counts.items(), f"{out}: jobs")
     _warn(problems)

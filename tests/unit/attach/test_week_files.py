@@ -188,6 +188,44 @@ def test_import_of_files_skips_and_counts(tmp_path: Path) -> None:
     assert (again["imported"], again["known_before"]) == (0, 2)
 
 
+def sls(job: str, start_at_ms: int) -> str:
+    return json.dumps({"job.start.ms": start_at_ms, "job.id": job, "job.tasks": []})
+
+
+DEEP = "[" * 200_000
+ALIBABA_ROW = "1,9,7,t1,3,Terminated,50,0.1\n"
+HOSTILE = {
+    "an instant beyond the column": (sls("far", 2**62), "<= 99999999999999"),
+    "an instant beyond 64 bits": (sls("far", 10**40), "can't serialize ints"),
+    "an instant before 1970": (sls("early", -5), ">= 0"),
+    "a text that is not Unicode": (sls("\ud800", 1), "surrogates not allowed"),
+    "a deep line of a jhist": (JHIST_WHOLE + '{"type":"X","a":' + DEEP, "line 15: max"),
+    "a deep line of a Spark log": (SPARK_ENDED + f'{{"Event":"X","a":{DEEP}\n{{}}\n', "is torn"),
+    "a number that has no end": (ALIBABA_ROW + "1,9,7,t1,3,Terminated,inf,0.1\n", "a:2: not 8 columns"),
+    "a size that is no number": (ALIBABA_ROW + "1,9,7,t1,3,Terminated,x,0.1\n", "a:2: not 8 columns"),
+    "a field without an end": (ALIBABA_ROW + '"' + "x" * 200_000, "field larger than field limit"),
+    "a start of thousands of digits": (f"; UnixStartTime: {'9' * 5000}\n1\n", "a:2: not 18 numbers"),
+}
+"""Files, and what their problem says."""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("options", [(), ("--anonymous",)], ids=["", "anonymous"])
+def test_row_that_cannot_be_stored_is_skipped_and_others_are_kept(
+    tmp_path: Path, name: str, options: tuple[str, ...]
+) -> None:
+    text, said = HOSTILE[name]
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a").write_text(text)
+    (folder / "b.jhist").write_text(JHIST_WHOLE)
+    result = imported(folder, "--out", tmp_path / "week", "-o", "json", *options)
+    assert result.exit_code == 0, result.exception
+    (problem,) = json.loads(result.stdout)["problems"]
+    assert said in problem
+    assert "application_1_0001" in {one.job.job for one in read_week(tmp_path / "week")}
+
+
 def test_import_of_one_file_that_is_not_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("hello\n")
     result = imported(tmp_path / "x", "--out", tmp_path / "week")

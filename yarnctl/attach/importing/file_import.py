@@ -6,6 +6,7 @@ counted. A folder means all files below it; of Hadoop's history folder the ``.jh
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -107,7 +108,7 @@ def read_file(path: Path) -> Iterator[ImportedJob | UnreadableJob]:
         yield from kind.read(text, where, stem)
     except BadInput:
         raise
-    except YarnctlError as problem:
+    except (YarnctlError, csv.Error) as problem:
         raise BadInput(
             where, f"a {kind.name} file that cannot be read: {problem}", "fetch it again"
         ) from None

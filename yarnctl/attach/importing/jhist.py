@@ -85,7 +85,7 @@ def read_jhist(lines: Iterable[str]) -> ImportedJob:
             continue
         try:
             event = _EVENT.decode(line)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise UnreadableJob(f"line {number}: {error}") from None
         for fields in event.fields.values():
             job.take(event.kind, fields)

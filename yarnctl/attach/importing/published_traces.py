@@ -9,6 +9,7 @@ that two traces stand in one folder. Sources: Hadoop's Rumen and SLS (``SLSRunne
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
@@ -243,6 +244,7 @@ def read_dynoyarn(text: str, where: str, stem: str) -> Found:
 # --- tables -------------------------------------------------------------------------------------
 
 SWF_FIELDS = 18
+_SECONDS = re.compile(r"[0-9]{1,12}")
 SWF_STATES = {0: "FAILED", 1: "SUCCEEDED", 5: "KILLED"}
 
 
@@ -252,7 +254,7 @@ def read_swf(text: str, where: str, stem: str) -> Found:
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith(";"):
             key, _, value = line.strip("; \t").partition(":")
-            if key.strip() == "UnixStartTime" and value.strip().isdecimal():
+            if key.strip() == "UnixStartTime" and _SECONDS.fullmatch(value.strip()):
                 origin_at_ms = int(value) * 1000
             continue
         cells = line.split()
@@ -371,14 +373,14 @@ def read_alibaba(text: str, where: str, stem: str) -> Found:
         try:
             task = ALIBABA[len(cells)](cells)
             count, began_s, ended_s = int(task.instances), int(task.began_s), int(task.ended_s)
-        except (KeyError, ValueError):
+            vcores = max(1, -(-int(float(task.vcores or 0)) // 100))
+        except (KeyError, ValueError, OverflowError):
             yield UnreadableJob(f"{where}:{number}: not 8 columns (2017) or 9 columns (2018) with numbers")
             continue
         if not 0 < began_s <= ended_s or not 0 < count <= 1_000_000:
             yield UnreadableJob(f"{where}:{number}: task {task.task} of job {task.job} did not run")
             continue
         name = f"{stem}/{task.job}"
-        vcores = max(1, -(-int(float(task.vcores or 0)) // 100))
         states.setdefault(name, set()).add(task.state)
         jobs.setdefault(name, []).extend(
             _alike(Alike(name, "container", task.task, count, began_s * 1000, ended_s * 1000), vcores=vcores)

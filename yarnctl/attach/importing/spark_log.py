@@ -78,7 +78,7 @@ def read_spark_log(lines: Iterable[str]) -> ImportedJob:
             continue
         try:
             log.take(_EVENT.decode(line))
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             torn = number
     return log.imported()
 

@@ -14,8 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from types import UnionType
-from typing import Any, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Self, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -74,7 +73,7 @@ class WeekWriter:
         self.flush()
 
     def add(self, job: ImportedJob) -> None:
-        """Take one more job, which no part holds."""
+        """Take one more job, which no part holds and which can be stored (:func:`why_not_stored`)."""
         self.known.add(job.job.job)
         self._held.append(job)
         self._rows += len(job.tasks) + len(job.containers)
@@ -169,7 +168,7 @@ def schema_of(kind: type[msgspec.Struct]) -> Any:
     hints = get_type_hints(kind)
     fields = []
     for name in kind.__struct_fields__:
-        types = get_args(hints[name]) if get_origin(hints[name]) is UnionType else (hints[name],)
+        types = get_args(hints[name]) or (hints[name],)
         if name.endswith("_at_ms"):
             fields.append((name.removesuffix("_ms"), pa.timestamp("us", "UTC")))
         else:

@@ -6,10 +6,13 @@ job's owner can write (diagnostics) is not stored: what ended a container is a w
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
+Instant = Annotated[int, msgspec.Meta(ge=0, lt=10**14)]
+"""ms since 1970, until the year 5138."""
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 EndedBy = Literal["", "preempted", "failed", "killed", "lost"]
 """Why a container ended before its task was done; "": it was done, or the source does not say."""
 
@@ -30,14 +33,14 @@ class WeekJob(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     user: str
     name: str
-    submitted_at_ms: int
-    started_at_ms: int | None = None
-    ended_at_ms: int | None = None
+    submitted_at_ms: Instant
+    started_at_ms: Instant | None = None
+    ended_at_ms: Instant | None = None
     state: str = ""
-    held_mib_s: int | None = None
-    held_vcore_s: int | None = None
-    preempted_containers: int | None = None
-    preempted_mib_s: int | None = None
+    held_mib_s: Number | None = None
+    held_vcore_s: Number | None = None
+    preempted_containers: Number | None = None
+    preempted_mib_s: Number | None = None
     detail: Literal["containers", "sums"] = "containers"
     source: str = ""
 
@@ -51,11 +54,11 @@ class WeekTask(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     task: str
     kind: str
-    count: int = 1
-    started_at_ms: int | None = None
-    ended_at_ms: int | None = None
+    count: Number = 1
+    started_at_ms: Instant | None = None
+    ended_at_ms: Instant | None = None
     state: str = ""
-    work_ms: int | None = None
+    work_ms: Number | None = None
 
 
 class WeekContainer(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,11 +72,11 @@ class WeekContainer(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""
     kind: Literal["master", "map", "reduce", "executor", "container"]
     node: str = ""
-    memory_mib: int | None = None
-    vcores: int | None = None
-    started_at_ms: int
-    ended_at_ms: int
-    merged_at_ms: int | None = None
+    memory_mib: Number | None = None
+    vcores: Number | None = None
+    started_at_ms: Instant
+    ended_at_ms: Instant
+    merged_at_ms: Instant | None = None
     state: str = ""
     ended_by: EndedBy = ""
 
@@ -102,3 +105,17 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "containers": WeekContainer,
 }
 """The rows of each table. An instant ``started_at_ms`` is the column ``started_at``."""
+_CHECKS = {kind: msgspec.msgpack.Decoder(kind) for kind in TABLES.values()}
+
+
+def why_not_stored(imported: ImportedJob) -> str:
+    """Return which row of a job no table can hold, and why; "" if the job can be stored.
+
+    A file can say anything: an instant beyond the range of a column, or a text that is not Unicode.
+    """
+    for row in (imported.job, *imported.tasks, *imported.containers):
+        try:
+            _CHECKS[type(row)].decode(msgspec.msgpack.encode(row))
+        except (msgspec.ValidationError, OverflowError, UnicodeEncodeError) as error:
+            return f"{type(row).__name__.removeprefix('Week').lower()} row: {error}"
+    return ""
