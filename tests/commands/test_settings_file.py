@@ -331,6 +331,25 @@ def test_show_has_every_setting_and_no_secret(tmp_path: Path, capsys: pytest.Cap
     }
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://hooks.example:8443/services/T0/secret?key=secret", "https://hooks.example:8443/***"),
+        ("https://ann:secret@hooks.example#secret", "https://hooks.example/***"),
+        ("hooks.example/secret", "***"),
+        ("https://[secret", "***"),
+    ],
+)
+def test_show_has_scheme_and_host_of_a_webhook(
+    url: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for form in ((), ("-o", "json")):
+        assert exit_status_of(PROGRAM, ["config", "show", "--webhook", url, *form]) == 0
+        out = capsys.readouterr().out
+        assert "secret" not in out
+        assert shown in out
+
+
 def test_show_names_the_environment_of_the_cluster(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

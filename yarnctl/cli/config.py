@@ -33,6 +33,7 @@ from yarnctl.cli.settings_file import (
     found_file,
     given,
     placed,
+    scheme_and_host,
     settings_of,
     shown,
     variable_of,
@@ -99,6 +100,7 @@ def settings_rows(words: Sequence[str]) -> tuple[Path | None, list[Row]]:
 def _run_rows(context: click.Context) -> Iterator[Row]:
     for key, option in settings_of(context.command).items():
         value = context.params[str(option.name)]
+        value = scheme_and_host(value) if key == "webhook" and value else value
         found = given(context, option)
         yield f"{TABLE}.{key}", _plain(value), found.origin, found.place
 

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import platform
+import secrets
 import tarfile
 import time
 import tomllib
@@ -226,14 +227,16 @@ def _of_manager(cluster: ClusterOptions, path: str) -> object:
 
 
 def _write(file: Path, contents: dict[str, bytes]) -> None:
-    """Write the tar, whole or not at all, for its owner only."""
-    beside = file.with_name(f".{file.name}.new")
+    """Write the tar, whole or not at all, for its owner only; never into a file of others."""
+    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     mode: Literal["w:gz", "w"] = "w:gz" if file.suffix in (".gz", ".tgz") else "w"
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as opened, tarfile.open(fileobj=opened, mode=mode) as tar:
-        for name, content in sorted(contents.items()):
-            member = tarfile.TarInfo(f"yarnctl-dump/{name}")
-            member.size, member.mode, member.mtime = len(content), 0o600, int(time.time())
-            tar.addfile(member, io.BytesIO(content))
-    os.link(beside, file)
-    beside.unlink()
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as opened, tarfile.open(fileobj=opened, mode=mode) as tar:
+            for name, content in sorted(contents.items()):
+                member = tarfile.TarInfo(f"yarnctl-dump/{name}")
+                member.size, member.mode, member.mtime = len(content), 0o600, int(time.time())
+                tar.addfile(member, io.BytesIO(content))
+        os.link(beside, file)
+    finally:
+        beside.unlink()

@@ -1,6 +1,7 @@
 """How ``yarnctl run`` logs: text for people, or one JSON object a line; audit lines always.
 
-A message can have text of a job's owner. So no message has a control character: it cannot forge a line.
+A message and an exception can have text of a job's owner. So neither has a control character, and the lines
+of an exception begin with a tab: they cannot forge a line.
 """
 
 from __future__ import annotations
@@ -36,15 +37,26 @@ def set_level(level: LogLevel) -> None:
 
 
 class TextFormatter(logging.Formatter):
-    """``2026-11-29 00:31:07,199 INFO message``; tabs stay, they divide the fields of an audit line."""
+    """``2026-11-29 00:31:07,199 INFO message``; tabs stay, they divide the fields of an audit line.
+
+    Each line of an exception has a tab in front: its text can come from a job's owner.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line, and below it those of an exception."""
+        line, *more = super().format(record).split("\n")
+        return "\n\t".join([line, *map(_printable, more)])
+
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the library's name
         """Return the line without what follows of an exception."""
-        line = super().formatMessage(record)
-        return "".join(each if each.isprintable() or each == "\t" else ascii(each)[1:-1] for each in line)
+        return _printable(super().formatMessage(record))
+
+
+def _printable(line: str) -> str:
+    return "".join(each if each.isprintable() or each == "\t" else ascii(each)[1:-1] for each in line)
 
 
 class JsonFormatter(logging.Formatter):

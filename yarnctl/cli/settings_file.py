@@ -7,7 +7,8 @@
 * An option has priority over its variable, the variable over the file, the file over the default.
 * The whole file is checked, whatever the command: an unknown table or key, or a value that its option would
   not accept, is a fault with file and key.
-* No value is a secret: passwords and tokens are files, and their paths are absolute.
+* Secrets are files, and their paths are absolute. Only the address of ``webhook`` may be one: it is never
+  shown whole (:func:`scheme_and_host`).
 
 ::
 
@@ -25,6 +26,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import click
 
@@ -71,6 +73,15 @@ def shown(value: object) -> str:
     if isinstance(value, tuple | list):
         return ", ".join(shown(each) for each in value) or "-"
     return "-" if value in (None, "") else _CREDENTIALS.sub("://***@", str(value))
+
+
+def scheme_and_host(url: str) -> str:
+    """Return an address whose path or query may be a secret without both, for example ``https://h:1/***``."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "***"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/***" if parts.netloc else "***"
 
 
 def of_run(context: click.Context) -> dict[str, click.Option]:

@@ -54,6 +54,19 @@ def test_a_message_cannot_forge_a_line(stream: io.StringIO, log_format: LogForma
     assert "\x1b" not in stream.getvalue()
 
 
+def test_an_exception_cannot_forge_a_line(stream: io.StringIO) -> None:
+    set_up("info", "text", stream)
+    try:
+        raise ValueError(f"{FORGED}\r2026-11-29 forged\u20282026-11-29 forged")
+    except ValueError as error:
+        logging.getLogger("yarnctl.daemon").error("observing failed", exc_info=error)
+    line, *more = stream.getvalue().splitlines()
+    assert line.endswith(" ERROR observing failed")
+    assert [each for each in more if not each.startswith("\t")] == []
+    assert more[0] == "\tTraceback (most recent call last):"
+    assert "\x1b" not in stream.getvalue()
+
+
 @pytest.mark.parametrize(("level", "shown"), [("debug", 3), ("info", 2), ("warning", 1), ("error", 0)])
 def test_levels(stream: io.StringIO, level: LogLevel, shown: int) -> None:
     set_up("error", "text", stream)

@@ -125,6 +125,27 @@ def test_a_part_that_fails_is_named_and_the_others_are_written(
         assert "yarnctl-dump/settings.json" in tar.getnames()
 
 
+@pytest.mark.parametrize("guessed", [False, True])
+def test_a_link_of_others_in_the_folder_is_not_written_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guessed: bool
+) -> None:
+    monkeypatch.delenv("YARNCTL_TOKEN_FILE", raising=False)
+    if guessed:
+        monkeypatch.setattr("yarnctl.cli.debug_dump.secrets.token_hex", lambda size: "new")
+    theirs, link, file = tmp_path / "theirs", tmp_path / ".dump.tar.new", tmp_path / "dump.tar"
+    theirs.write_text("kept")
+    link.symlink_to(theirs)
+    words = ["--rm", "http://127.0.0.1:1", "--state-dir", str(tmp_path), "--url", "http://127.0.0.1:1"]
+    printed = invoked("debug-dump", "--write", str(file), *words)
+    assert printed["status"] == (2 if guessed else 0)
+    assert theirs.read_text() == "kept"
+    assert link.is_symlink()
+    assert {each.name for each in tmp_path.iterdir()} == {"theirs", link.name} | (
+        set() if guessed else {file.name}
+    )
+    assert guessed or file.stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("secret", ["abc\"def\\ghi'jk", "zwölf Zeichen", "line\nbreak-secret"])
 def test_a_known_secret_is_found_in_each_text_whatever_its_letters(secret: str) -> None:
     redactor = Redactor([secret])
@@ -159,7 +180,12 @@ def test_nothing_below_a_key_of_a_secret_stays(secret: dict[str, object]) -> Non
 
 
 def test_whether_a_secret_is_set_stays() -> None:
-    unset = {"password": "", "secrets": [], "token": None, "webhook": {"credential": False}}
+    unset: dict[str, object] = {
+        "password": "",
+        "secrets": [],
+        "token": None,
+        "webhook": {"credential": False},
+    }
     assert Redactor().value(unset) == unset
 
 
