@@ -27,7 +27,9 @@ def looped(view: View, count: int, begin: int = 1) -> View:
         LoggedEvent(rank, LoopChanged(rank, "running", ())) for rank in range(begin, begin + count)
     )
     status = LoopStatus(started_at_ms=1_000)
-    return msgspec.structs.replace(view, loop=status, events=events, events_from=begin, version=count)
+    return msgspec.structs.replace(
+        view, loop=status, events=events, events_from=begin, events_to=begin + count - 1, version=count
+    )
 
 
 def parsed(text: str) -> list[dict[str, str]]:
@@ -105,6 +107,21 @@ def test_a_client_learns_that_events_are_no_longer_kept(
     text = served.answer(f"/v1/events?cursor={cursor}&limit=1").text
     assert ("event: gap" in text) is is_gap
     assert [each["at_ms"] for each in events_in(text)] == [first]
+
+
+def test_a_stream_that_sees_few_events_reports_a_gap_once() -> None:
+    def few(begin: int, *ranks: int) -> View:
+        view = looped(busy(), 100, begin=begin)
+        shown = tuple(each for each in view.events if each.rank in ranks)
+        return msgspec.structs.replace(view, events=shown)
+
+    assert after(few(101), "1000-50", 5) == ([], "1000-200", True)
+    assert after(few(110), "1000-200", 5) == ([], "1000-209", False)
+    found, last, is_gap = after(few(210, 215, 216, 220), "1000-209", 2)
+    assert ([each.at_ms for each in found], last, is_gap) == ([215, 216], "1000-216", False)
+    found, last, is_gap = after(few(215, 215, 216, 220), last, 2)
+    assert ([each.at_ms for each in found], last, is_gap) == ([220], "1000-314", False)
+    assert newest(few(215, 220)) == "1000-314"
 
 
 @pytest.mark.parametrize("cursor", ["x", "1", "-1", "1-", "1-x", "1-1-1", "²", "9" * 40])

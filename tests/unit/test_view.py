@@ -169,7 +169,7 @@ def test_a_new_status_leaves_the_rest_as_it_is():
         before.now_ms + 5,
         before.version + 1,
     )
-    changed = {"loop", "now_ms", "version", "events"}
+    changed = {"loop", "now_ms", "version", "events", "events_to"}
     assert (after.events[:-1], after.events[-1].record.at_ms) == (before.events, before.now_ms + 5)
     for name in View.__struct_fields__:
         assert name in changed or getattr(after, name) is getattr(before, name)

@@ -63,6 +63,8 @@ def test_an_event_of_a_quiet_cluster_comes_at_once_and_whole() -> None:
     fault = "one\u2028two\x85three"
     quiet = looped(busy(), 5)
     event = LoggedEvent(6, LoopChanged(6, "waiting", (ClusterFault(fault),)))
-    later = msgspec.structs.replace(quiet, events=(*quiet.events, event), version=quiet.version + 1)
+    later = msgspec.structs.replace(
+        quiet, events=(*quiet.events, event), events_to=6, version=quiet.version + 1
+    )
     found = first(1, "1000-5", lambda look: quiet if look < 12 else later)
     assert [each.text for each in found] == [f"the loop is waiting: {fault}"]

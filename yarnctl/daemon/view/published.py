@@ -186,7 +186,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     what waited since this daemon's start, by cause. ``reporting``: sums of the last days, which go on.
     ``waits``: how long production has waited since this daemon's start, by queue.
     ``when``: when each application of ``snapshot`` starts and ends, if it is known.
-    ``events``: oldest first; earlier ones than rank ``events_from`` are no longer kept.
+    ``events``: oldest first, of the ranks ``events_from`` to ``events_to``; earlier ones are no longer kept.
     """
 
     version: int
@@ -216,6 +216,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     when: Mapping[str, When] = {}
     events: tuple[LoggedEvent, ...] = ()
     events_from: int = 1
+    events_to: int = 0
 
 
 def suspended_of(ledger: Ledger) -> dict[str, SuspendedTasks]:
@@ -313,6 +314,7 @@ class Publisher:
             left_alone=self.left_alone,
             events=self._events.events,
             events_from=self._events.oldest,
+            events_to=self._events.newest,
         )
 
     def tick(
@@ -364,6 +366,7 @@ class Publisher:
             when=self._when(snapshot, observation.now_ms),
             events=self._events.events,
             events_from=self._events.oldest,
+            events_to=self._events.newest,
         )
 
     def _when(self, snapshot: Snapshot | None, now_ms: int) -> Mapping[str, When]:

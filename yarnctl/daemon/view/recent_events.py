@@ -64,6 +64,11 @@ class RecentEvents:
         """Return the rank of the oldest event that is kept."""
         return self.events[0].rank if self.events else 1
 
+    @property
+    def newest(self) -> int:
+        """Return the rank of the newest event (0: none yet)."""
+        return self.events[-1].rank if self.events else 0
+
     def _add(
         self, record: Decision | Refusal | Transition | LoopChanged, story: OrderStory | None = None
     ) -> None:

@@ -30,7 +30,7 @@ class EventPart(NamedTuple):
 
 def newest(view: View) -> str:
     """Return the cursor after the newest event."""
-    return _cursor(view, view.events[-1].rank if view.events else 0)
+    return _cursor(view, view.events_to)
 
 
 def after(view: View, cursor: str, limit: int) -> EventPart:
@@ -41,7 +41,10 @@ def after(view: View, cursor: str, limit: int) -> EventPart:
     is_gap = 0 < rank < view.events_from - 1 or (not is_known and int(number or 0) > 0)
     begin = bisect_right(view.events, rank, key=attrgetter("rank"))
     found = [event(view, each) for each in view.events[begin : begin + limit]]
-    return EventPart(found, found[-1].cursor if found else cursor if is_known else _cursor(view, 0), is_gap)
+    reached = found[-1].cursor if found else _cursor(view, rank)
+    if len(found) < limit:  # the rest of the log is of other users
+        reached = _cursor(view, max(rank, view.events_to))
+    return EventPart(found, reached, is_gap)
 
 
 def _cursor(view: View, rank: int) -> str:
