@@ -19,11 +19,10 @@ from yarnctl.attach.importing.reading import UnreadableJob
 from yarnctl.attach.importing.rest_dump import read_applications, read_ended_jobs, read_summaries
 from yarnctl.attach.importing.spark_log import read_spark_log
 from yarnctl.errors import BadInput, YarnctlError
-from yarnctl.traces.trace_file import read_text
+from yarnctl.traces.trace_file import FILE_MAX_BYTES, read_text
 from yarnctl.traces.week.week_rows import ImportedJob
 
 HEAD_CHARS = 4096
-FILE_MAX_BYTES = 4 << 30
 Reader = Callable[[str, str, str], Iterator[ImportedJob | UnreadableJob]]
 """Reads a text, with the file's name for messages and its stem for ids."""
 
