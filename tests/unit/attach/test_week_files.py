@@ -155,6 +155,22 @@ def test_summary_line_has_escaped_commas_and_sums(tmp_path: Path) -> None:
     assert (row.kind, row.detail, row.ended_at_ms - row.submitted_at_ms) == ("MAPREDUCE", "sums", 60_000)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("jhist whole", "daily"), ("spark ended", "scan"), ("log of 2017", "select")]
+)
+def test_name_with_other_ends_of_lines_does_not_tear_its_line(
+    tmp_path: Path, kind: str, name: str, end: str
+) -> None:
+    path = tmp_path / "file"
+    texts = {"jhist whole": JHIST_WHOLE, "spark ended": SPARK_ENDED, "log of 2017": READ["log of 2017"].text}
+    odd = f"{name}\u2028\u2029\u0085 "
+    path.write_bytes(texts[kind].replace(name, odd, 1).replace("\n", end).encode())
+    ((job,), skipped) = read(path)
+    assert (job.job.name.startswith(odd), skipped) == (True, [])
+    assert job.job.kind in ("MAPREDUCE", "SPARK")
+
+
 def test_swf_waits_sizes_and_origin(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text(READ["swf with a header"].text)

@@ -32,7 +32,7 @@ def _one(read: Callable[[list[str]], ImportedJob]) -> Reader:
 
     def reader(text: str, where: str, stem: str) -> Iterator[ImportedJob | UnreadableJob]:
         try:
-            yield read(text.splitlines())
+            yield read(text.split("\n"))  # JSON texts may contain what str.splitlines takes for a line's end
         except UnreadableJob as problem:
             yield UnreadableJob(f"{where}: {problem}")
 
