@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 import zlib
@@ -12,7 +13,10 @@ from typing import Any, Protocol, TypeVar
 
 from yarnctl.errors import BadInput
 
+FILE_MAX_BYTES = 4 << 30
+"""Of a file, and of what a packed file holds."""
 _GZIP_MAGIC = b"\x1f\x8b"
+_PIECE_BYTES = 1 << 20
 Row = TypeVar("Row")
 
 
@@ -30,13 +34,13 @@ _NAME = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,200}")
 def read_text(path: Path, where: str) -> str:
     """Return the text of a plain or gzip file; BadInput if it cannot be read, is torn or is not UTF-8."""
     try:
-        data = path.read_bytes()
+        data: bytes | bytearray = path.read_bytes()
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise BadInput(where, f"cannot be read: {problem}", "check the path") from None
     if data.startswith(_GZIP_MAGIC):
         try:
-            data = gzip.decompress(data)
+            data = _unpacked(data, where)
         except (OSError, EOFError, zlib.error) as error:
             raise BadInput(where, f"the gzip data is torn: {error}", "fetch the file again") from None
     try:
@@ -44,6 +48,18 @@ def read_text(path: Path, where: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise BadInput(f"{where}:{line}", "not UTF-8 text", "give a text trace, plain or gzip") from None
+
+
+def _unpacked(data: bytes | bytearray, where: str) -> bytearray:
+    """Return what gzip data holds, piece by piece: a few MiB can hold any number of GiB."""
+    found = bytearray()
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        while piece := file.read(_PIECE_BYTES):
+            found += piece
+            if len(found) > FILE_MAX_BYTES:
+                problem = f"holds more than {FILE_MAX_BYTES >> 30} GiB of text"
+                raise BadInput(where, problem, "unpack it and split it at a line")
+    return found
 
 
 def json_objects(text: str, where: str, remedy: str) -> Iterator[tuple[str, Any]]:

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests import shared_cases
-from tests.unit.attach.week_samples import JHIST_WHOLE, JHIST_WRAPPED, READ, REFUSED, SPARK_ENDED, T0
+from tests.unit.attach.week_samples import JHIST_WHOLE, JHIST_WRAPPED, READ, REFUSED, SPARK_ENDED, SWF_ROW, T0
+from yarnctl.attach.importing import published_traces
 from yarnctl.attach.importing.file_import import KINDS, files_below, read_file
 from yarnctl.attach.importing.reading import UnreadableJob
 from yarnctl.cli.history import import_command
@@ -154,6 +155,22 @@ def test_summary_line_has_escaped_commas_and_sums(tmp_path: Path) -> None:
     assert (row.kind, row.detail, row.ended_at_ms - row.submitted_at_ms) == ("MAPREDUCE", "sums", 60_000)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("jhist whole", "daily"), ("spark ended", "scan"), ("log of 2017", "select")]
+)
+def test_name_with_other_ends_of_lines_does_not_tear_its_line(
+    tmp_path: Path, kind: str, name: str, end: str
+) -> None:
+    path = tmp_path / "file"
+    texts = {"jhist whole": JHIST_WHOLE, "spark ended": SPARK_ENDED, "log of 2017": READ["log of 2017"].text}
+    odd = f"{name}\u2028\u2029\u0085 "
+    path.write_bytes(texts[kind].replace(name, odd, 1).replace("\n", end).encode())
+    ((job,), skipped) = read(path)
+    assert (job.job.name.startswith(odd), skipped) == (True, [])
+    assert job.job.kind in ("MAPREDUCE", "SPARK")
+
+
 def test_swf_waits_sizes_and_origin(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text(READ["swf with a header"].text)
@@ -224,6 +241,43 @@ def test_row_that_cannot_be_stored_is_skipped_and_others_are_kept(
     (problem,) = json.loads(result.stdout)["problems"]
     assert said in problem
     assert "application_1_0001" in {one.job.job for one in read_week(tmp_path / "week")}
+
+
+def sls_tasks(*counts: int) -> str:
+    return json.dumps({"job.start.ms": 1, "job.tasks": [{"count": count} for count in counts]})
+
+
+def dyno_requests(*counts: int) -> str:
+    return json.dumps({"appId": "a", "resourceRequestSpecs": [{"numInstances": count} for count in counts]})
+
+
+TOO_MANY = {
+    "SLS, one task": sls_tasks(10**9),
+    "SLS, all tasks": sls_tasks(3, 4, 4),
+    "SLS, a number below 0": sls_tasks(20, -10),
+    "DynoYARN, one request": dyno_requests(10**9),
+    "DynoYARN, all requests": dyno_requests(3, 4, 4),
+    "SWF": SWF_ROW.format(1, 0, 1, 9, 11, 11, 9, 1),
+    "Alibaba, one task": ALIBABA_ROW.replace(",3,", ",11,"),
+}
+
+
+@pytest.mark.parametrize("name", TOO_MANY)
+def test_job_with_too_many_containers_is_skipped(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published_traces, "CONTAINERS_MAX", 10)
+    monkeypatch.setattr(published_traces, "_alike", lambda *_, **__: pytest.fail("containers were made"))
+    (tmp_path / "file").write_text(TOO_MANY[name])
+    assert shape(tmp_path / "file") == (0, 0, 1)
+
+
+def test_alibaba_job_takes_tasks_up_to_the_most_containers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published_traces, "CONTAINERS_MAX", 10)
+    (tmp_path / "file").write_text(ALIBABA_ROW * 4)
+    assert shape(tmp_path / "file") == (1, 9, 1)
 
 
 def test_import_of_one_file_that_is_not_read_is_an_error(tmp_path: Path) -> None:

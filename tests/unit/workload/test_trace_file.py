@@ -5,6 +5,7 @@ import gzip
 import pytest
 
 from yarnctl.errors import BadInput
+from yarnctl.traces import trace_file
 from yarnctl.traces.trace_file import read_text, unique_names
 
 
@@ -24,6 +25,17 @@ def test_torn_and_binary_files_are_bad_input(tmp_path, data, message):
     with pytest.raises(BadInput) as caught:
         read_text(tmp_path / "f", "w")
     assert str(caught.value).startswith(message)
+
+
+def test_gzip_that_holds_too_much_is_refused_before_all_of_it_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(trace_file, "FILE_MAX_BYTES", 1 << 20)
+    (tmp_path / "f").write_bytes(gzip.compress(bytes(1 << 20), mtime=0))
+    assert len(read_text(tmp_path / "f", "w")) == 1 << 20
+    (tmp_path / "f").write_bytes(
+        gzip.compress(bytes(4 << 20), mtime=0)[:-9]
+    )  # torn, but that far nothing is read
+    with pytest.raises(BadInput, match="w: holds more than"):
+        read_text(tmp_path / "f", "w")
 
 
 def test_a_missing_file_and_a_folder_are_bad_input(tmp_path):

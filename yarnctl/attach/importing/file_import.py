@@ -19,11 +19,10 @@ from yarnctl.attach.importing.reading import UnreadableJob
 from yarnctl.attach.importing.rest_dump import read_applications, read_ended_jobs, read_summaries
 from yarnctl.attach.importing.spark_log import read_spark_log
 from yarnctl.errors import BadInput, YarnctlError
-from yarnctl.traces.trace_file import read_text
+from yarnctl.traces.trace_file import FILE_MAX_BYTES, read_text
 from yarnctl.traces.week.week_rows import ImportedJob
 
 HEAD_CHARS = 4096
-FILE_MAX_BYTES = 4 << 30
 Reader = Callable[[str, str, str], Iterator[ImportedJob | UnreadableJob]]
 """Reads a text, with the file's name for messages and its stem for ids."""
 
@@ -33,7 +32,7 @@ def _one(read: Callable[[list[str]], ImportedJob]) -> Reader:
 
     def reader(text: str, where: str, stem: str) -> Iterator[ImportedJob | UnreadableJob]:
         try:
-            yield read(text.splitlines())
+            yield read(text.split("\n"))  # JSON texts may contain what str.splitlines takes for a line's end
         except UnreadableJob as problem:
             yield UnreadableJob(f"{where}: {problem}")
 

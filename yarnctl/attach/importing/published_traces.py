@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import field
@@ -27,6 +27,9 @@ from yarnctl.traces.week.week_rows import ImportedJob, WeekContainer, WeekJob, W
 Found = Iterator[ImportedJob | UnreadableJob]
 TaskKind = Literal["map", "reduce", "container"]
 DEFAULT_MIB = 1024
+CONTAINERS_MAX = 1_000_000
+"""Of one job. A few bytes of a file can name any number of them."""
+Containers = Annotated[int, msgspec.Meta(ge=0, le=CONTAINERS_MAX)]
 
 
 def read_rumen_jobs(text: str, where: str, stem: str) -> Found:
@@ -105,7 +108,7 @@ class SlsTask(msgspec.Struct, frozen=True):
     kind: str = field(name="container.type", default="map")
     memory_mib: int = field(name="container.memory-mb", default=DEFAULT_MIB)
     vcores: int = field(name="container.vcores", default=1)
-    count: int = 1
+    count: Containers = 1
 
 
 class SlsJob(msgspec.Struct, frozen=True):
@@ -127,6 +130,9 @@ def read_sls(text: str, where: str, stem: str) -> Found:
             sls = msgspec.convert(raw, SlsJob, strict=False)
         except msgspec.ValidationError as error:
             yield UnreadableJob(f"{place}: {error}")
+            continue
+        if (count := sum(task.count for task in sls.tasks)) > CONTAINERS_MAX:
+            yield _too_many(place, count)
             continue
         name = f"{stem}/{sls.job or number}"
         containers: list[WeekContainer] = []
@@ -174,7 +180,7 @@ class DynoRequest(msgspec.Struct, frozen=True):
     priority: int = 0
     runtimes_ms: tuple[int, ...] = field(name="runtimes", default=())
     average_ms: int = field(name="averageRuntime", default=0)
-    count: int = field(name="numInstances", default=1)
+    count: Containers = field(name="numInstances", default=1)
     delay_ms: int = field(name="delay", default=0)
 
 
@@ -201,6 +207,9 @@ def read_dynoyarn(text: str, where: str, stem: str) -> Found:
             dyno = msgspec.convert(raw, DynoApplication, strict=False)
         except msgspec.ValidationError as error:
             yield UnreadableJob(f"{place}: {error}")
+            continue
+        if (count := sum(len(one.runtimes_ms) or one.count for one in dyno.requests)) > CONTAINERS_MAX:
+            yield _too_many(place, count)
             continue
         containers: list[WeekContainer] = []
         for number, request in enumerate(dyno.requests):
@@ -273,6 +282,9 @@ def read_swf(text: str, where: str, stem: str) -> Found:
         count = used if used > 0 else requested
         if run_s < 0 or count <= 0:
             yield UnreadableJob(f"{where}:{number}: job {job} did not run")
+            continue
+        if count > CONTAINERS_MAX:
+            yield _too_many(f"{where}:{number}", count)
             continue
         name, submitted_at_ms = f"{stem}/{job}", origin_at_ms + submitted_s * 1000
         began_at_ms = submitted_at_ms + max(0, wait_s) * 1000
@@ -377,10 +389,13 @@ def read_alibaba(text: str, where: str, stem: str) -> Found:
         except (KeyError, ValueError, OverflowError):
             yield UnreadableJob(f"{where}:{number}: not 8 columns (2017) or 9 columns (2018) with numbers")
             continue
-        if not 0 < began_s <= ended_s or not 0 < count <= 1_000_000:
+        if not 0 < began_s <= ended_s or count <= 0:
             yield UnreadableJob(f"{where}:{number}: task {task.task} of job {task.job} did not run")
             continue
         name = f"{stem}/{task.job}"
+        if (held := len(jobs.get(name, ())) + count) > CONTAINERS_MAX:
+            yield _too_many(f"{where}:{number}", held)
+            continue
         states.setdefault(name, set()).add(task.state)
         jobs.setdefault(name, []).extend(
             _alike(Alike(name, "container", task.task, count, began_s * 1000, ended_s * 1000), vcores=vcores)
@@ -398,6 +413,10 @@ def read_alibaba(text: str, where: str, stem: str) -> Found:
             source="alibaba",
         )
         yield ImportedJob(row, (), tuple(containers))
+
+
+def _too_many(place: str, containers: int) -> UnreadableJob:
+    return UnreadableJob(f"{place}: a job with {containers} containers, more than {CONTAINERS_MAX}")
 
 
 class Alike(NamedTuple):

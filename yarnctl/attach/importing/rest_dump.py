@@ -58,12 +58,13 @@ def read_ended_jobs(body: bytes) -> Iterator[ImportedJob | UnreadableJob]:
 
 def read_summaries(text: str) -> Iterator[ImportedJob | UnreadableJob]:
     """Yield the applications of a ResourceManager's log; other lines are passed over."""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # a name can contain other ends of lines
         match = _APPLICATION.search(line)
         if match is None:
             continue
         found = {
-            name: re.sub(r"\\(.)", r"\1", value) for name, value in _FIELD.findall(line[match.end() - 1 :])
+            name: re.sub(r"\\(.)", r"\1", value)
+            for name, value in _FIELD.findall(line.rstrip("\r")[match.end() - 1 :])
         }
         row: dict[str, object] = {
             "id": match[1],
