@@ -619,3 +619,36 @@ def test_who_waits_sees_when_it_is_expected_to_start_and_end(page, served):
     (row,) = rows_of(page, "waiting")
     assert re.fullmatch(r"starts \S+ to \S+, ends \S+ to \S+", row[8])
     assert len(set(re.findall(r"\d\d:\d\d:\d\d", row[8]))) == 4
+
+
+def test_a_name_cannot_turn_the_words_beside_it_nor_hide_a_column(page, served):
+    served.view = renamed(busy(), PRODUCTION, "\u202e" + "x" * 300)
+    page.until("document.querySelector('#reclaims').textContent.includes('xxx')")
+    assert "\u202e" not in page.text()
+    assert "\ufffdxxx" in page.text()
+    page.size(1100, 1000)
+    assert max(page.script(OVERFLOWS)) == 0
+
+
+def test_the_mode_agrees_with_the_state(page, served):
+    view = busy()
+    served.view = msgspec.structs.replace(
+        view, loop=msgspec.structs.replace(view.loop, mode="enforce", state="paused")
+    )
+    page.until("document.querySelector('#state').textContent === 'paused'")
+    assert page.script("return document.querySelector('#mode').textContent") == "sends no orders now"
+
+
+def test_escape_closes_an_explanation_and_returns_to_its_link(page):
+    page.script("document.querySelector('#reclaims td a').focus()")
+    kept = page.script("return document.activeElement.getAttribute('href')")
+    page.script("document.activeElement.click()")
+    page.until("document.activeElement.id === 'h-explained'")
+    page.script("document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }))")
+    page.until("document.querySelector('#explained').hidden")
+    page.until(f"document.activeElement.getAttribute('href') === {json.dumps(kept)}")
+
+
+def test_a_small_loss_is_not_shown_as_none(page):
+    shown = page.script("return [0, 7000 * 1024, 3600000 * 1024].map(gibHours)")
+    assert shown == ["0 GiB h", "< 0.01 GiB h", "1 GiB h"]

@@ -5,10 +5,13 @@ const byId = (id) => document.getElementById(id);
 
 function element(tag, text, className) {
   const made = document.createElement(tag);
-  if (text !== undefined && text !== null) made.textContent = String(text);
+  if (text !== undefined && text !== null) made.textContent = isolated(text);
   if (className) made.className = className;
   return made;
 }
+
+const BIDI = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const isolated = (text) => String(text).replace(BIDI, "\ufffd"); // a name must not turn the words beside it
 
 function renew(place, ...made) {
   // Replaces the content, unless it is the same. The focus stays where it was, by its position.
@@ -26,7 +29,12 @@ function renew(place, ...made) {
 const counts = (states) => Object.entries(states).map(([name, n]) => `${n} ${name.replace("_", " ")}`).join(", ");
 const ago = (then, now) => (then === null ? "-" : span(Math.max(0, now - then)));
 const gib = (size) => `${(size.memory_mib / 1024).toFixed(size.memory_mib < 10_240 ? 1 : 0)} GiB`;
-const gibHours = (mibMs) => `${(mibMs / 1024 / 3600000).toFixed(2)} GiB h`;
+function gibHours(mibMs) {
+  // A small loss is not shown as none.
+  const found = mibMs / 1024 / 3600000;
+  return `${found && found < 0.01 ? "< 0.01" : +found.toFixed(2)} GiB h`;
+}
+
 const tokens = (mtokens) => (mtokens / 1000).toLocaleString([], { maximumFractionDigits: 3 });
 const short = (queue) => queue.replace(/^root\./, "");
 
@@ -87,7 +95,7 @@ function rowOf(cells, numbers, className) {
   const row = element("tr", null, className);
   cells.forEach((cell, i) => {
     const place = element("td", null, numbers[i] ? "number" : "");
-    place.append(cell instanceof Node ? cell : String(cell ?? "-"));
+    place.append(cell instanceof Node ? cell : isolated(cell ?? "-"));
     row.append(place);
   });
   return row;
@@ -135,8 +143,9 @@ function addressWith(changes) {
 function linkTo(id, text) {
   // A long id can wrap at its underscores and still copies as one word.
   const made = element("a", null, id.startsWith("o-") ? "short" : "");
-  if (text === undefined) id.split(/(?<=_)/).forEach((part, i) => made.append(...(i ? [element("wbr")] : []), part));
-  else made.textContent = text;
+  if (text === undefined) id.split(/(?<=_)/).forEach((part, i) => made.append(...(i ? [element("wbr")] : []), isolated(part)));
+  else made.textContent = isolated(text);
+  if (text === "why") made.ariaLabel = `why ${id}`;
   made.href = addressWith({ explain: id });
   made.title = `explain ${id}`;
   return made;

@@ -93,10 +93,19 @@ async function showExplanation() {
   renew(byId("story"), element("pre", text));
 }
 
+let leftAt = null; // the address of the link that led to the explanation
+
 window.addEventListener("hashchange", async () => {
   show();
+  const wasHidden = byId("explained").hidden;
+  if (wasHidden) leftAt = document.activeElement?.getAttribute("href");
   await showExplanation();
-  if (!byId("explained").hidden) byId("explained").scrollIntoView();
+  if (!byId("explained").hidden) byId("h-explained").focus();
+  else if (!wasHidden) [...document.querySelectorAll("main a")].find((each) => each.getAttribute("href") === leftAt)?.focus();
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && setting("explain")) location.hash = addressWith({ explain: "" });
 });
 
 // --- polling -----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 
 const open = new Set(["ordered", "suspending", "checkpointed", "freed", "simulated"]);
 const none = (text) => element("p", text, "quiet");
+const RECENT_MS = 60_000;
 let known = new Map(); // application id -> its item of GET /v1/applications
 let ended = new Map(); // application id -> [name, user, queue] of the decisions and orders shown
 let resourceManager = ""; // its address, for links
@@ -28,9 +29,12 @@ function showLoop(seen) {
   const loop = seen.loop;
   byId("state").textContent = loop.loop_state;
   byId("state").className = `badge ${loop.loop_state}`;
-  byId("mode").textContent = loop.enforce ? "sends orders" : "observes only";
+  byId("mode").textContent = !loop.enforce ? "observes only" : loop.loop_state === "running" ? "sends orders" : "sends no orders now";
   const whys = [loop.why, ...loop.aside.map((each) => each.reason.text)].filter(Boolean);
   if (!loop.reachable) whys.push("the ResourceManager does not answer");
+  const failed_ms = loop.last_error_at_ms === null ? Infinity : seen.now_ms - loop.last_error_at_ms;
+  if (failed_ms < RECENT_MS) whys.push(`a tick failed ${span(failed_ms)} ago: ${loop.last_error}`);
+  byId("why").className = loop.reachable && failed_ms >= RECENT_MS ? "" : "bad";
   renew(byId("why"), ...whys.map((why) => element("li", why)));
   const cluster = seen.cluster;
   byId("cluster").textContent = cluster ? `${cluster.node_count} nodes, epoch ${cluster.epoch}` : "no cluster observed yet";
@@ -169,11 +173,16 @@ function reclaimRow(entry) {
 function showTaken(page) {
   const entries = page.items.flatMap((list) => list.entries).sort((one, other) => other.ordered_at_ms - one.ordered_at_ms);
   const rows = entries.slice(0, 200).map((entry) => ({ className: open.has(entry.state) ? "" : "settled", cells: [
-    timeOf(entry.ordered_at_ms), linkTo(entry.victim, jobName(entry.victim)), linkTo(entry.attempt), `${entry.verb}: ${stateOf(entry)}`,
+    timeOf(entry.ordered_at_ms), linkTo(entry.victim, jobName(entry.victim)), linkTo(entry.attempt), whatBecame(entry),
     jobName(entry.requester), linkTo(entry.order, "why"), entry.keys_done === null ? "-" : `${entry.keys_done} keys`,
     entry.lost_work_ms === null ? "-" : spanOf(entry.lost_work_ms), comesBack(entry)] }));
   const columns = ["ordered", "job", "task", "what", "for", "why", "kept", "#lost", "comes back"];
   renew(byId("taken"), rows.length ? tableOf("taken", columns, rows) : none("Nothing was taken."));
+}
+
+function whatBecame(entry) {
+  if (entry.state !== "granted") return `${entry.verb}: ${stateOf(entry)}`;
+  return `${entry.verb}: ${entry.receiver_application ? jobName(entry.receiver_application) : "its requester"} has the container`;
 }
 
 function comesBack(entry) {
@@ -197,7 +206,7 @@ function suspendable(job) {
 function showApplications(page, view) {
   const role = { production: "preempting", research: "preemptable" }[view];
   const rows = page.items.filter((job) => job.role === role || job.role === "other").map((job) => ({ cells: [job.name || "-",
-    job.user, short(job.queue), job.containers, job.pending, job.suspending, suspendable(job),
+    job.user, short(job.queue), job.containers, job.pending, job.suspending, job.role === "preempting" ? "-" : suspendable(job),
     foretold(job, "ends"), applicationLinks(job.application)] }));
   const columns = ["job", "user", "queue", "#containers", "#pending", "#suspending", "can be suspended", "expected", "application"];
   const more = page.total > page.items.length ? [none(`${page.total - page.items.length} more; run yarnctl apps`)] : [];
@@ -245,7 +254,9 @@ const interval = (less) => (less.estimated ? `${span(less.estimate_ms)} (${span(
 function showReport(report) {
   byId("report").dataset.empty = String(!report.gains.length);
   const waited = report.would ? "Production would wait less" : "Production waited less";
-  byId("gain").textContent = `${waited}: ${interval(report.waited_less)} of container time (an estimate and its 90 % interval).`;
+  const sum = (name) => gibHours(report.losses.reduce((all, each) => all + each[name], 0));
+  byId("gain").textContent = `${waited}: ${interval(report.waited_less)} of container time (an estimate and its 90 % interval). ` +
+    `Research lost ${sum("lost_mib_ms")} and kept ${sum("kept_mib_ms")}.`;
   const gains = report.gains.map((each) => ({ className: "", cells: [short(each.queue), each.user || "-", each.decisions,
     each.ordered, each.received, each.unmet, interval(each.waited_less)] }));
   renew(byId("gains"), tableOf("gains", ["production", "user", "#decisions", "#ordered", "#received", "#not found", "#waited less"], gains));
