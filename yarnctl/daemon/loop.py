@@ -435,6 +435,8 @@ class Loop:
             self.publisher.ungranted.read(self.publisher.view.waiting, self.publisher.view.snapshot)
         if self.what_if is not None and self.what_if.is_asked:
             self.what_if.answer(self.controller, self._newest)
+            if self.what_if.is_asked:  # one answer for each tick, which renews the lock
+                wake_at_ms = now_ms
         return wake_at_ms
 
     def _newest(self) -> NewestState | None:

@@ -10,7 +10,7 @@ from tests.unit.daemon.test_loop import Attached, Lock, busy, daemon
 from tests.unit.deciding.tiny import TinyJob
 from yarnctl.api.what_if_answers import WhatIfOut
 from yarnctl.daemon.loop import Loop
-from yarnctl.daemon.questions.what_if_desk import PENDING_MAX, Question, WhatIfDesk, state_hash
+from yarnctl.daemon.questions.what_if_desk import ANSWER_MAX_S, PENDING_MAX, Question, WhatIfDesk, state_hash
 from yarnctl.deciding.model import Snapshot, TaskView
 from yarnctl.deciding.records import Decision, encode
 from yarnctl.deciding.what_if.supposed import LostNode, NewApplication
@@ -133,6 +133,41 @@ def test_unknown_queue_is_refused_with_the_nearest() -> None:
     assert "production" in str(found)
 
 
+def test_loop_answers_one_question_after_each_tick_without_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, loop, _ = asked_daemon()
+    cluster.away = True
+    monkeypatch.setattr(loop, "_clock_ms", lambda: 0)
+    desk, handed = loop.what_if, threading.Semaphore(0)
+    assert desk is not None
+    desk.on_wake = handed.release
+    threads = [threading.Thread(target=_quiet, args=(desk,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        assert handed.acquire(timeout=60)
+    assert loop._once() == 0
+    assert desk.is_asked
+    assert loop._once() > 0
+    assert not desk.is_asked
+    for thread in threads:
+        thread.join(60)
+
+
+def test_answer_that_takes_too_long_is_cancelled() -> None:
+    cluster, loop, _ = asked_daemon()
+    reads, seconds = list[tuple[str, ...]](), [0.0]
+
+    def late(names: tuple[str, ...]) -> dict[str, tuple[TaskView, ...]]:
+        reads.append(names)
+        seconds[0] += ANSWER_MAX_S - 1
+        return {}
+
+    loop.what_if = WhatIfDesk(late, cluster.node_load, lambda: seconds[0])
+    found = ask(loop, Question(application=NEW))
+    assert isinstance(found, Unreachable)
+    assert "takes more than 3 s" in str(found)
+    assert len(reads) == 2
+
+
 def test_unseen_cluster_has_no_answer() -> None:
     cluster, loop, _ = asked_daemon()
     cluster.away = True
@@ -149,7 +184,10 @@ def test_pending_questions_are_bounded() -> None:
         assert started.acquire(timeout=60)
     with pytest.raises(Unreachable, match="pending"):
         desk.ask(Question(application=NEW))
-    desk.answer(daemon(busy())[0].controller, lambda: None)
+    controller = daemon(busy())[0].controller
+    for left in reversed(range(PENDING_MAX)):
+        desk.answer(controller, lambda: None)
+        assert len(desk._pending) == left
     for thread in threads:
         thread.join(60)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
+
 import pytest
 
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, size, with_
 from yarnctl.deciding.controller import Controller
-from yarnctl.deciding.model import Accepted, Snapshot, TaskView
+from yarnctl.deciding.model import Accepted, Fact, Snapshot, TaskView
 from yarnctl.deciding.records import encode
 from yarnctl.deciding.settings import DEFAULT, LeverSettings
 from yarnctl.deciding.what_if.played_forward import Forward, PlayedOutcome
@@ -18,6 +21,7 @@ from yarnctl.deciding.what_if.supposed import (
     supposed,
     with_guarantee,
 )
+from yarnctl.errors import Unreachable
 from yarnctl.journal.fold import state_of
 from yarnctl.units import Resources
 
@@ -63,6 +67,54 @@ def test_play_with_free_capacity_stops_no_task() -> None:
     assert not outcome.chosen
     assert outcome.served == 4
     assert outcome.whole is not None
+
+
+class Counted(list[Fact]):
+    """Facts that count how many of them are read."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Fact]:
+        for each in super().__iter__():
+            self.reads += 1
+            yield each
+
+
+def test_play_reads_facts_once_for_all_grants_of_an_application() -> None:
+    snapshot = cluster(app("r1", "research", 10), free={"n1": 150, "n2": 150})
+    changed = supposed(snapshot, Supposition(application=new(200)), 0)
+    forward = Forward(Controller(GUARD_FREE), changed, 0, tasks_of, new(200))
+    facts = forward._facts = Counted()
+    assert forward.play().served == 201
+    assert facts.reads < 3 * 201
+
+
+def test_play_reads_tasks_of_a_silent_application_once() -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def silent(names: tuple[str, ...]) -> dict[str, tuple[TaskView, ...]]:
+        asked.append(names)
+        return {}
+
+    changed = supposed(cluster(app("r1", "research", 60)), Supposition(application=new()), 0)
+    controller = Controller(with_(GUARD_FREE, silent_ms=0))  # it would read the application in each round
+    Forward(controller, changed, 0, silent, new()).play()
+    assert asked == [("r1",)]
+
+
+@pytest.mark.parametrize("free", [{}, {"n1": 40}], ids=["rounds", "grants"])
+def test_play_ends_when_its_time_is_over(free: dict[str, int]) -> None:
+    left = count(4, -1)
+
+    def require_time() -> None:
+        if not next(left):
+            raise Unreachable("too late")
+
+    changed = supposed(cluster(app("r1", "research", 60), free=free), Supposition(application=new(30)), 0)
+    forward = Forward(Controller(GUARD_FREE), changed, 0, lambda _: {}, new(30), require_time=require_time)
+    with pytest.raises(Unreachable, match="too late"):
+        forward.play()
+    assert next(left) == -1
 
 
 def test_play_of_research_waits_for_the_ends_of_tasks() -> None:

@@ -107,6 +107,7 @@ def test_question_reaches_the_desk_and_its_answer_comes_back(asked: Asked) -> No
         ({"guarantees": {"etl": 1.5}}, 422, "invalid-parameter"),
         ({"applications": {}}, 422, "unknown-parameter"),
         ({"application": {"queue": "prod", "containers": 0}}, 422, "invalid-parameter"),
+        ({"application": {"queue": "prod", "containers": 20_001}}, 422, "invalid-parameter"),
     ],
 )
 def test_wrong_question_is_refused_before_the_loop(

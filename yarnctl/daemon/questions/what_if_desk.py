@@ -1,7 +1,8 @@
 """Answer what-if questions: a copy of the controller decides on a changed copy of the newest snapshot.
 
 Law: nothing of the cluster, the journal or the ledger changes. The desk only reads: a snapshot, and tasks of
-jobs that the copy compares. Questions wait for the end of a tick; their number and time are bounded.
+jobs that the copy compares. Questions wait for the end of a tick; their number and time are bounded, because
+the loop renews its lock between two answers.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 
 import msgspec
 
@@ -31,6 +34,8 @@ _LOG = logging.getLogger("yarnctl.daemon")
 
 PENDING_MAX = 4
 WAIT_S = 30.0
+ANSWER_MAX_S = 3.0
+"""The time of one answer: with a tick it must end before the lock expires (7.5 s after a renewal)."""
 READS_MAX = 4
 """How often tasks of an application that answers late are read for one question."""
 ENDS_UNKNOWN = "no container is ordered for it, and no task is known to end in time"
@@ -64,12 +69,18 @@ class WhatIfDesk:
     """Passes questions from any thread to the loop's, which answers them.
 
     ``tasks_of`` reads tasks of applications, ``node_load`` what runs on a node (raises BadInput for an
-    unknown one). ``on_wake`` wakes the loop, which sets it.
+    unknown one). ``on_wake`` wakes the loop, which sets it. ``clock_s`` measures the time of an answer.
     """
 
-    def __init__(self, tasks_of: TasksOf, node_load: Callable[[str, Snapshot], LostNode]) -> None:
+    def __init__(
+        self,
+        tasks_of: TasksOf,
+        node_load: Callable[[str, Snapshot], LostNode],
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._tasks_of = tasks_of
         self._node_load = node_load
+        self._clock_s = clock_s
         self.on_wake: Callable[[], None] = lambda: None
         self._lock = threading.Lock()
         self._pending: list[tuple[Question, Future[WhatIfOut]]] = []
@@ -96,29 +107,56 @@ class WhatIfDesk:
         return bool(self._pending)
 
     def answer(self, controller: Controller, observe: Callable[[], NewestState | None]) -> None:
-        """Answer all pending questions (the loop's thread). ``observe`` None: the cluster is not state."""
+        """Answer the first pending question (the loop's thread). ``observe`` None: no cluster is seen."""
         with self._lock:
-            pending, self._pending = self._pending, []
+            pending, self._pending = self._pending[:1], self._pending[1:]
         for question, answer in pending:
+            require_time = self._limit()
             try:
                 state = observe()
                 if state is None:
                     raise Unreachable("the cluster is not seen; see yarnctl snapshot")
-                answer.set_result(self._answered(controller, state, question))
+                answer.set_result(self._answered(controller, state, question, require_time))
             except YarnctlError as problem:
                 answer.set_exception(problem)
             except Exception as error:  # a question must not end the loop
                 _LOG.exception("a what-if question failed")
                 answer.set_exception(Unreachable(f"the question failed: {type(error).__name__}"))
 
-    def _answered(self, controller: Controller, state: NewestState, question: Question) -> WhatIfOut:
+    def _limit(self) -> Callable[[], None]:
+        """Return what raises Unreachable once an answer that begins now takes too long."""
+        end_s = self._clock_s() + ANSWER_MAX_S
+
+        def require_time() -> None:
+            if self._clock_s() > end_s:
+                raise Unreachable(
+                    f"the answer takes more than {ANSWER_MAX_S:g} s; suppose fewer containers, or retry later"
+                )
+
+        return require_time
+
+    def _answered(
+        self,
+        controller: Controller,
+        state: NewestState,
+        question: Question,
+        require_time: Callable[[], None],
+    ) -> WhatIfOut:
         snapshot = state.snapshot
         supposition = self._supposition(question, snapshot)
         copied = controller.copy()
         changed = supposed(snapshot, supposition, state.at_ms)
         new = supposition.application
-        forward = Forward(copied, changed, state.at_ms, self._read_tasks, new, state.held, state.consents)
-        outcome = forward.play()
+        outcome = Forward(
+            copied,
+            changed,
+            state.at_ms,
+            partial(self._read_tasks, require_time),
+            new,
+            state.held,
+            state.consents,
+            require_time,
+        ).play()
         rows = fallen(snapshot, outcome.chosen, supposition.lost_node, state.at_ms)
         return WhatIfOut(
             at_ms=state.at_ms,
@@ -133,13 +171,16 @@ class WhatIfDesk:
             waits="" if new is None or outcome.whole is not None else _why(copied, outcome.snapshot),
         )
 
-    def _read_tasks(self, applications: tuple[str, ...]) -> dict[str, tuple[TaskView, ...]]:
+    def _read_tasks(
+        self, require_time: Callable[[], None], applications: tuple[str, ...]
+    ) -> dict[str, tuple[TaskView, ...]]:
         """Read tasks until each application has answered: no later look makes up for one that is late."""
         found: dict[str, tuple[TaskView, ...]] = {}
         for _ in range(READS_MAX):
             missing = tuple(name for name in applications if name not in found)
             if not missing:
                 break
+            require_time()
             found |= self._tasks_of(missing)
         return found
 

@@ -11,7 +11,8 @@ Only nodes without a label are played. Tasks that are not observed do not end by
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import msgspec
@@ -116,7 +117,8 @@ class _Event(NamedTuple):
 class Forward:
     """One play. ``tasks_of`` reads tasks when the controller needs them; nothing else leaves this object.
 
-    ``held``, ``consents``: as last observed. ``new`` None: no application is supposed.
+    ``held``, ``consents``: as last observed. ``new`` None: no application is supposed. ``require_time``
+    raises once the play takes too long.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Forward:
         new: NewApplication | None,
         held: tuple[HeldTime, ...] = (),
         consents: tuple[JobConsent, ...] = (),
+        require_time: Callable[[], None] = lambda: None,
     ) -> None:
         self._controller = controller
         self._snapshot = snapshot
@@ -135,7 +138,9 @@ class Forward:
         self._tasks_of = tasks_of
         self._new = new
         self._held, self._consents = held, consents
+        self._require_time = require_time
         self._tasks: dict[str, tuple[TaskView, ...]] = {}
+        self._silent: set[str] = set()  # did not answer, and are not read again
         self._ended: set[str] = set()
         self._events: list[_Event] = []
         self._facts: list[Fact] = []
@@ -194,6 +199,7 @@ class Forward:
         )
         self._facts.clear()
         while True:
+            self._require_time()
             step = controller.step(seen)
             self._note(step, at_span)
             for action in step.actions:
@@ -217,8 +223,10 @@ class Forward:
 
     def _observed(self, victims: tuple[str, ...], at_span: Span) -> dict[str, tuple[TaskView, ...]]:
         """Return tasks as they will be at an instant: those that have ended are gone, others progress."""
-        missing = tuple(name for name in victims if name not in self._tasks)
-        for name, tasks in self._tasks_of(missing).items() if missing else ():
+        missing = tuple(name for name in victims if name not in self._tasks and name not in self._silent)
+        found = self._tasks_of(missing) if missing else {}
+        self._silent.update(set(missing) - found.keys())
+        for name, tasks in found.items():
             self._tasks[name] = tasks
             for task in tasks:
                 if task.kind in ("map", "reduce") and task.remaining_ms >= 0:
@@ -330,11 +338,10 @@ class Forward:
         assert view is not None
         sizes, requests = _served(view.requests, count)
         given = NOTHING
-        for size in sizes:
+        at_ms = self._now_ms + at_span.expected_ms
+        for size, node in zip(sizes, self._nodes_for(name, sizes, gained), strict=True):
             given = plus(given, size)
             self._grants += 1
-            node = self._node_for(name, size, gained)
-            at_ms = self._now_ms + at_span.expected_ms
             self._facts.append(ContainerGranted(f"{NEW}-{self._grants}", name, node, size, at_ms))
         self._change(
             name, requests=requests, containers=view.containers + len(sizes), used=plus(view.used, given)
@@ -352,16 +359,24 @@ class Forward:
         if self._served > self._new.containers:
             self._whole = at_span
 
-    def _node_for(self, name: str, size: Resources, gained: dict[str, Resources]) -> str:
-        """Return the node of a grant: first one where an order of this application has freed a container."""
+    def _nodes_for(self, name: str, sizes: Sequence[Resources], gained: dict[str, Resources]) -> list[str]:
+        """Return the nodes of grants: first those where orders of this application have freed containers."""
         orders = self._controller.ledger.open.values()
         own = [order.node for order in orders if order.requester == name and order.state == "freed"]
         own += [fact.node for fact in self._facts if isinstance(fact, ContainerEnded) and fact.node in gained]
-        for node in (*own, *gained):
-            if node in gained and size.memory_mib <= gained[node].memory_mib:
-                gained[node] = minus(gained[node], size)
-                return node
-        return ""
+        nodes = []
+        for size, alike in groupby(sizes):
+            places = iter([node for node in (*own, *gained) if node in gained])
+            place = next(places, "")
+            for _ in alike:
+                self._require_time()
+                # a node without enough for a size will not have it later
+                while place and size.memory_mib > gained[place].memory_mib:
+                    place = next(places, "")
+                if place:
+                    gained[place] = minus(gained[place], size)
+                nodes.append(place)
+        return nodes
 
     def _view(self, application: str) -> ApplicationView | None:
         views = self._snapshot.applications

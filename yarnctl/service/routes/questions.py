@@ -14,13 +14,15 @@ from yarnctl.errors import BadInput, Unreachable
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.paging import NoParameters
-from yarnctl.service.routes.placement import CONTAINERS_MAX, NUMBER, PRINTED, Word
+from yarnctl.service.routes.placement import NUMBER, PRINTED, Word
 from yarnctl.service.security.middleware import reader, sent_by
 from yarnctl.service.security.tokens import Tokens
 from yarnctl.units import Resources
 
 MIB_MAX, VCORES_MAX = 2**30, 2**20
 GUARANTEES_MAX = 16
+CONTAINERS_MAX = 20_000
+"""The loop does nothing else while it serves them: about 10 µs each in each round of the play."""
 Mib = Annotated[int, Field(ge=1, le=MIB_MAX), NUMBER]
 Vcores = Annotated[int, Field(ge=1, le=VCORES_MAX), NUMBER]
 
