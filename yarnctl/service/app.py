@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from threading import Lock
 
 from fastapi import APIRouter, FastAPI, Response
 
@@ -122,11 +123,26 @@ def make_app(
 
 
 def restricted(source: Callable[[], View]) -> Callable[[], View]:
-    """Return the source of views for routes: the newest one, as the reader of the request may see it."""
+    """Return the source of views for routes: the newest one, as the reader of the request may see it.
+
+    One user's view of a version is made once, however many streams and requests read it.
+    """
+    lock = Lock()
+    of: View | None = None
+    own: dict[str, View] = {}
 
     def seen() -> View:
+        nonlocal of, own
         user = READER.get()
-        return source() if user is None else own_view(source(), user)
+        if user is None:
+            return source()
+        with lock:
+            newest = source()
+            if newest is not of:
+                of, own = newest, {}
+            if user not in own:
+                own[user] = own_view(newest, user)
+            return own[user]
 
     return seen
 

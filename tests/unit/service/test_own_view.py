@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import msgspec
@@ -13,6 +14,7 @@ from yarnctl.daemon.view.published import View
 from yarnctl.service.answers.from_view import snapshot
 from yarnctl.service.answers.own_view import own_view
 from yarnctl.service.app import make_app
+from yarnctl.service.routes.events import OWN_STREAMS_MAX
 from yarnctl.service.security.tokens import Caller, Tokens
 from yarnctl.service.serving import Handle, serve_in_thread
 
@@ -106,5 +108,56 @@ def test_one_request_does_not_restrict_the_next_on_the_same_connection(view: Vie
                     f"{handle.url}/v1/applications", headers={"Authorization": f"Bearer {secret}"}
                 )
                 assert answer.json()["total"] == seen
+    finally:
+        handle.stop()
+
+
+def test_the_view_of_a_user_is_made_once_and_off_the_event_loop(
+    view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[str, bool]] = []
+
+    def counted(seen: View, user: str) -> View:
+        made.append((user, _is_event_loop()))
+        return own_view(seen, user)
+
+    monkeypatch.setattr("yarnctl.service.app.own_view", counted)
+    newest = [view]
+    tokens = Tokens([(Caller(name, name, frozenset({"own"})), secret) for name, secret in SECRETS.items()])
+    handle = serve_in_thread(make_app(lambda: newest[-1], token=tokens, open_reads=False), token=tokens)
+    try:
+        for _ in range(2):
+            for user in ("ann", "bob"):
+                assert asked(handle, user, "/v1/events?wait_ms=0").status_code == 200
+                assert asked(handle, user, "/v1/applications").json()["total"] == 1
+        assert made == [("ann", False), ("bob", False)]
+        newest.append(msgspec.structs.replace(view, version=view.version + 1))
+        assert asked(handle, "ann", "/v1/applications").json()["version"] == view.version + 1
+        assert made[2:] == [("ann", False)]
+    finally:
+        handle.stop()
+
+
+def _is_event_loop() -> bool:
+    try:
+        return asyncio.get_running_loop().is_running()
+    except RuntimeError:
+        return False
+
+
+def test_one_user_cannot_hold_all_streams(view: View) -> None:
+    callers = [(Caller(name, name, frozenset({"own"})), secret) for name, secret in SECRETS.items()]
+    tokens = Tokens(callers)
+    handle = serve_in_thread(make_app(lambda: view, token=tokens, open_reads=False), token=tokens)
+    headers = {"Authorization": f"Bearer {SECRETS['ann']}"}
+    streams: list[Iterator[bytes]] = []
+    try:
+        for _ in range(OWN_STREAMS_MAX):
+            answer = http_client.get(f"{handle.url}/v1/events", headers=headers, stream=True)
+            streams.append(answer.iter_lines(chunk_size=1))
+            assert next(streams[-1]).startswith(b": from ")
+        refused = asked(handle, "ann", "/v1/events?wait_ms=0")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "too-many-streams")
+        assert asked(handle, "bob", "/v1/events?wait_ms=0").status_code == 200
     finally:
         handle.stop()
