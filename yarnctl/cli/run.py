@@ -84,6 +84,7 @@ class StateOptions(NamedTuple):
     log_level: LogLevel = "info"
     log_format: LogFormat = "text"
     webhook: str | None = None
+    webhook_file: Path | None = None
 
 
 _PREEMPTION = (
@@ -245,7 +246,13 @@ _STATE = (
         "--webhook",
         metavar="URL",
         help="Send an event for each container given, task resumed, setting lowered, and state of the daemon"
-        " to this address: https, or http on loopback.",
+        " to this address: https, or http on loopback. It is visible in the list of processes.",
+    ),
+    click.option(
+        "--webhook-file",
+        cls=RareOption,
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="File with the address of --webhook, if it has a key. Mode 600.",
     ),
 )
 
@@ -385,7 +392,6 @@ def plan_of(
     import msgspec
 
     from yarnctl.attach.connection.connection import Attachment
-    from yarnctl.daemon.notices.webhook import checked_webhook
     from yarnctl.daemon.running import Plan, cluster_name
     from yarnctl.daemon.state_dir import default_path
     from yarnctl.deciding.policies import COMPARED_JOB_POLICIES, JOB_POLICIES, TASK_POLICIES
@@ -437,8 +443,20 @@ def plan_of(
         ticks=state.ticks,
         admitting=admitting,
         history=history_of(gate.history),
-        webhook="" if state.webhook is None else checked_webhook(state.webhook),
+        webhook=webhook_of(state),
     )
+
+
+def webhook_of(state: StateOptions) -> str:
+    """Return the address that receives events, "" for none; BadInput does not have its text."""
+    from yarnctl.daemon.notices.webhook import checked_webhook
+    from yarnctl.service.security.tokens import read_secret
+
+    if state.webhook_file is None:
+        return "" if state.webhook is None else checked_webhook(state.webhook)
+    if state.webhook is not None:
+        raise BadInput("--webhook-file", "--webhook is also set", "remove one of the two")
+    return checked_webhook(read_secret(state.webhook_file, "--webhook-file"), "--webhook-file")
 
 
 def predicted_max_of(preemption: PreemptionOptions, mode: Mode, history: str | None) -> int:

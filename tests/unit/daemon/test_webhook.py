@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from tests.soak.rig import wait_until
 from tests.unit.daemon.test_loop import Lock, busy, daemon
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port
+from yarnctl.cli.run import StateOptions, webhook_of
 from yarnctl.daemon.notices.webhook import QUEUED_MAX, TRIES, Event, Webhook, checked_webhook
 from yarnctl.errors import BadInput
 
@@ -104,6 +106,24 @@ def test_an_observing_daemon_reports_no_container() -> None:
 @pytest.mark.parametrize("url", ["https://hooks.example/x", "http://127.0.0.1:9/x", "http://localhost/x"])
 def test_an_address_that_is_safe(url: str) -> None:
     assert checked_webhook(url) == url
+
+
+def test_an_address_in_a_private_file(tmp_path: Path) -> None:
+    file = tmp_path / "webhook"
+    file.write_text("https://hooks.example/secret\n")
+    file.chmod(0o600)
+    assert webhook_of(StateOptions(webhook_file=file)) == "https://hooks.example/secret"
+    assert webhook_of(StateOptions()) == ""
+    with pytest.raises(BadInput, match="--webhook is also set"):
+        webhook_of(StateOptions(webhook="https://hooks.example/x", webhook_file=file))
+    file.chmod(0o644)
+    with pytest.raises(BadInput, match=r"^--webhook-file: other users can read"):
+        webhook_of(StateOptions(webhook_file=file))
+    file.chmod(0o600)
+    file.write_text("http://hooks.example/secret")
+    with pytest.raises(BadInput, match=r"^--webhook-file: is neither") as caught:
+        webhook_of(StateOptions(webhook_file=file))
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -120,17 +120,20 @@ def _of_order(record: Transition | Return | SavedLost, story: OrderStory) -> Eve
     )
 
 
-def checked_webhook(url: str) -> str:
-    """Return the address of a webhook; raises BadInput unless it is https, or http on loopback."""
+def checked_webhook(url: str, where: str = "--webhook") -> str:
+    """Return the address of a webhook; raises BadInput unless it is https, or http on loopback.
+
+    ``where``: the option that an error names. An error does not have the address.
+    """
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
     except ValueError:
-        raise BadInput("--webhook", "not a URL", "use the form https://HOST/PATH") from None
+        raise BadInput(where, "not a URL", "use the form https://HOST/PATH") from None
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
     if not host or not is_safe or "@" in parts.netloc or any(each.isspace() for each in url):
         problem = "is neither an https address nor http on loopback, without user and password"
-        raise BadInput("--webhook", problem, "use the form https://HOST/PATH")
+        raise BadInput(where, problem, "use the form https://HOST/PATH")
     return url
 
 
