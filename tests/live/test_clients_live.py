@@ -27,7 +27,8 @@ JOB = {"name": "daily", "user": "ann", "queue": "default", "containers": 4,
 MARKET = ("--mode", "deadlines", "--preempting", "default", "--preemptable", "default", "--admission", "mrm",
           "--allow-priority", "--enforce", "--admission-container-mib", "1024")  # fmt: skip
 OBSERVING = ("--preemptable", "research", "--eviction", "mix", "--may-lose", "100%")
-IN_QUEUES = {"decision", "reclaims_of", "explanation", "resume_queue", "continue_loop"}
+QUESTION = {"application": {"queue": "root.production", "containers": 1}}
+IN_QUEUES = {"decision", "reclaims_of", "explanation", "resume_queue", "continue_loop", "what_if"}
 """The operations that need the observing daemon, which has made a decision; the others need the market."""
 
 
@@ -96,7 +97,8 @@ def test_the_own_client_does_every_operation(daemons: Daemons) -> None:
         "budgets": queues.budgets, "time_lost": queues.time_lost, "report": queues.report,
         "occupancy": queues.occupancy, "events": lambda: list(queues.events("0", limit=3)),
         "pause_loop": lambda: queues.pause_loop("a test"), "continue_loop": queues.continue_loop,
-        "resume_queue": lambda: queues.resume_queue("production"),
+        "resume_queue": lambda: queues.resume_queue("production"), "status": queues.status,
+        "what_if": lambda: queues.what_if(QUESTION),
         "open_account": lambda: market.open_account("own"), "accounts": market.accounts,
         "credit_account": lambda: market.credit_account("own", 10**9),
         "get_account": lambda: market.get_account("own"),
@@ -158,6 +160,7 @@ def test_a_generated_client_does_every_operation(daemons: Daemons, tmp_path: Pat
         CreditIn,
         PauseRequest,
         QuoteIn,
+        WhatIfQuestion,
     )
 
     clients = {
@@ -178,6 +181,7 @@ def test_a_generated_client_does_every_operation(daemons: Daemons, tmp_path: Pat
         "resume_queue": {"queue": "production"},
         "events": {"cursor": "0", "wait_ms": 0},
         "pause_loop": {"body": PauseRequest.from_dict({"why": "a test"})},
+        "what_if": {"body": WhatIfQuestion.from_dict(QUESTION)},
     }
     last = ("get_admission", "renew_admission", "withdraw_admission")
     order = [*given, *(name for name in found if name not in given and name not in last), *last]
