@@ -62,15 +62,15 @@ class WhatIfQuestion(BaseModel):
 WHAT_IF = "/v1/what-if"
 
 
-def question_routes(desk: WhatIfDesk | None, readers: Tokens | None = None) -> APIRouter:
-    """Return the routes; ``desk`` None: no loop answers. ``readers`` None: reading is free."""
+def question_routes(desk: WhatIfDesk | None, tokens: Tokens | None = None) -> APIRouter:
+    """Return the routes; ``desk`` None: no loop answers. ``tokens`` None: reading is free."""
     router = APIRouter(tags=["reading"], responses=responses(401, 421), route_class=AnswerRoute)
 
     @router.post(WHAT_IF, responses=responses(400, 413, 503))
     def what_if(request: Request, _: Annotated[NoParameters, Query()], question: WhatIfQuestion) -> WhatIfOut:
         """Return what the controller would do. A copy of it decides; nothing changes."""
-        if readers is not None:
-            reader(readers, sent_by(request.scope), WHAT_IF)
+        if tokens is not None:
+            reader(tokens, sent_by(request.scope), WHAT_IF)
         wanted = question_of(question)
         if desk is None:
             raise ApiProblem(503, "no-answer", "no loop answers questions", "start yarnctl run")
