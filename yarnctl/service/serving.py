@@ -7,9 +7,11 @@ their connection, and many connections do not block other clients (:mod:`yarnctl
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import threading
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
@@ -66,6 +68,38 @@ def require_safe(
             f"{host} is reachable from other machines, and tokens would be sent without TLS",
             "set --tls-certificate and --tls-key, or listen on 127.0.0.1 behind a proxy",
         )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn on given sockets, with a bound on the time of a TLS handshake, which it does not have itself.
+
+    A connection is counted after its handshake, so a silent one must not hold its file for long.
+    """
+
+    def __init__(self, config: uvicorn.Config, handshake_s: float) -> None:
+        super().__init__(config)
+        self._handshake_s = handshake_s
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        loop, config = asyncio.get_running_loop(), self.config
+        made = partial(
+            config.http_protocol_class,
+            config=config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        self.servers = [
+            await loop.create_server(
+                made,
+                sock=each,
+                ssl=config.ssl,
+                backlog=config.backlog,
+                ssl_handshake_timeout=(self._handshake_s or None) if config.ssl else None,
+            )
+            for each in sockets or ()
+        ]
+        self.started = True
 
 
 class Handle:
@@ -151,7 +185,7 @@ def serve_in_thread(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=STOP_S,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, bounds.head_s)
     thread = threading.Thread(
         target=server.run, kwargs={"sockets": [listener]}, name="yarnctl-service", daemon=True
     )

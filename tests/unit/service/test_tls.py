@@ -18,7 +18,7 @@ from tests.unit.service.played import busy
 from yarnctl.errors import BadInput
 from yarnctl.service.app import make_app
 from yarnctl.service.security.tls import Tls, TlsFiles, common_name
-from yarnctl.service.serving import Handle, serve_in_thread
+from yarnctl.service.serving import BOUNDS, Handle, serve_in_thread
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,16 @@ def test_page_and_api_are_served_over_tls_only(served: Handle, authority: Author
         http_client.get(f"http://127.0.0.1:{served.port}/v1/snapshot")
     with pytest.raises(http_client.NoConnection):
         http_client.get(f"{served.url}/v1/snapshot")  # the authority is not trusted
+
+
+def test_a_connection_without_a_handshake_is_closed(files: TlsFiles) -> None:
+    bounds = BOUNDS._replace(head_s=0.2)
+    handle = serve_in_thread(make_app(busy, token=TOKEN), token=TOKEN, tls=Tls(files), bounds=bounds)
+    try:
+        with socket.create_connection(("127.0.0.1", handle.port), 25) as silent:
+            assert silent.recv(1) == b""
+    finally:
+        handle.stop()
 
 
 def test_a_reload_uses_the_new_certificate(
