@@ -6,7 +6,7 @@ It only reads: the ResourceManager, the history servers, or files. It needs no d
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,12 @@ from yarnctl.extras import require_extra
 
 if TYPE_CHECKING:
     from yarnctl.attach.importing.server_import import ServerImport
-    from yarnctl.traces.week.week_folder import WeekWriter
     from yarnctl.traces.week.week_rows import ImportedJob
 
 DAY_MS = 86_400_000
 PROBLEMS_SHOWN = 5
+IsKnown = Callable[[str], bool]
+"""Says whether the folder holds the job of an id."""
 
 
 @click.group(no_args_is_help=True)
@@ -83,7 +84,7 @@ def import_command(
     """
     from yarnctl.attach.bill.collector import Pace
     from yarnctl.attach.importing.server_import import ServerImport
-    from yarnctl.traces.week.pseudonyms import anonymous, key_beside
+    from yarnctl.traces.week.pseudonyms import anonymous, anonymous_id, key_beside
     from yarnctl.traces.week.week_folder import WeekWriter
     from yarnctl.traces.week.week_rows import why_not_stored
 
@@ -100,11 +101,15 @@ def import_command(
     with WeekWriter(out) as week:
         before = len(week.known)
         key = key_beside(out) if is_anonymous else None
+
+        def is_known(job: str) -> bool:
+            return job in week.known or (key is not None and anonymous_id(job, key) in week.known)
+
         if servers is None:
-            found = _from_files(files, week, problems)
+            found = _from_files(files, is_known, problems)
         else:
             week.write_nodes(node.pair for node in sources.manager.nodes())
-            found = _from_servers(servers, week, problems)
+            found = _from_servers(servers, is_known, problems)
         for job in found:
             if problem := why_not_stored(job):
                 problems.append(f"{job.job.job}: {problem}")
@@ -125,10 +130,10 @@ def import_command(
     _warn(problems)
 
 
-def _from_servers(servers: ServerImport, week: WeekWriter, problems: list[str]) -> Iterator[ImportedJob]:
+def _from_servers(servers: ServerImport, is_known: IsKnown, problems: list[str]) -> Iterator[ImportedJob]:
     """Yield the jobs that the folder does not hold; add to ``problems`` those that cannot be read now."""
     with ProgressBar("reading histories") as bar:
-        new = [ended for ended in servers.jobs() if ended.row.job not in week.known]
+        new = [ended for ended in servers.jobs() if not is_known(ended.row.job)]
         bar.expect(len(new))
         for ended in bar.counted(new):
             found = servers.read(ended)
@@ -146,7 +151,7 @@ def _refuse_servers(cluster: ClusterOptions, history: str | None, spark_history:
             raise BadInput(option, "has no effect with files", "import in two steps into the same folder")
 
 
-def _from_files(files: Sequence[Path], week: WeekWriter, problems: list[str]) -> Iterator[ImportedJob]:
+def _from_files(files: Sequence[Path], is_known: IsKnown, problems: list[str]) -> Iterator[ImportedJob]:
     """Yield the jobs of files that the folder does not hold.
 
     A file that is not read is a problem; if it is the only one, it is an error.
@@ -161,7 +166,7 @@ def _from_files(files: Sequence[Path], week: WeekWriter, problems: list[str]) ->
                 for found in read_file(path):
                     if isinstance(found, UnreadableJob):
                         problems.append(str(found))
-                    elif found.job.job not in week.known:
+                    elif not is_known(found.job.job):
                         yield found
             except BadInput as problem:
                 if len(paths) == 1:

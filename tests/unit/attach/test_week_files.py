@@ -280,6 +280,27 @@ def test_alibaba_job_takes_tasks_up_to_the_most_containers(
     assert shape(tmp_path / "file") == (1, 9, 1)
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["sls a job a line", "dynoyarn average", "swf with a header", "alibaba 2018", "swim of six columns"],
+)
+def test_anonymous_replaces_ids_that_yarn_did_not_give(tmp_path: Path, name: str) -> None:
+    path, week = tmp_path / "bank-of-x.trace", tmp_path / "week"
+    path.write_text(READ[name].text)
+    plain = {one.job.job for one in read(path)[0]}
+    words = (path, "--out", week, "--anonymous", "-o", "json")
+    assert json.loads(imported(*words).stdout)["imported"] == len(plain)
+    jobs = read_week(week)
+    ids = {one.job.job for one in jobs}
+    assert len(ids) == len(plain)
+    assert all(each.startswith("id-") for each in ids)
+    assert sum(len(one.containers) for one in jobs) == sum(len(one.containers) for one in read(path)[0])
+    assert not [file for file in week.rglob("*.parquet") if b"bank-of-x" in file.read_bytes()]
+    again = json.loads(imported(*words).stdout)
+    assert (again["imported"], again["known_before"]) == (0, len(plain))
+    assert len(read_week(week)) == len(plain)
+
+
 def test_import_of_one_file_that_is_not_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("hello\n")
     result = imported(tmp_path / "x", "--out", tmp_path / "week")

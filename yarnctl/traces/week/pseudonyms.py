@@ -19,6 +19,8 @@ from yarnctl.errors import BadInput
 from yarnctl.traces.week.week_rows import ImportedJob
 
 _DIGITS = re.compile(r"\d+")
+_GIVEN_BY_YARN = re.compile(r"application_[0-9]+_[0-9]+")
+_NAME_DIGITS, _ID_DIGITS = 12, 24
 _KEY_BYTES = 32
 
 
@@ -49,18 +51,30 @@ def key_beside(folder: Path) -> bytes:
 
 
 def anonymous(imported: ImportedJob, key: bytes) -> ImportedJob:
-    """Return a job with pseudonyms for its user, its name and its nodes; queues and sizes stay."""
+    """Return a job with pseudonyms for its user, its name, its nodes and an id that YARN did not give.
 
-    def other(word: str, text: str) -> str:
-        digest = hmac.new(key, f"{word}:{text}".encode(), hashlib.sha256).hexdigest()
-        return f"{word}-{digest[:12]}" if text else ""
-
-    job = msgspec.structs.replace(
+    Queues and sizes stay.
+    """
+    replace = msgspec.structs.replace
+    own = anonymous_id(imported.job.job, key)
+    job = replace(
         imported.job,
-        user=other("user", imported.job.user),
-        name=other("job", _DIGITS.sub("#", imported.job.name)),
+        job=own,
+        user=_other("user", imported.job.user, key),
+        name=_other("job", _DIGITS.sub("#", imported.job.name), key),
     )
+    tasks = tuple(replace(task, job=own) for task in imported.tasks)
     containers = tuple(
-        msgspec.structs.replace(one, node=other("node", one.node)) for one in imported.containers
+        replace(one, job=own, node=_other("node", one.node, key)) for one in imported.containers
     )
-    return ImportedJob(job, imported.tasks, containers)
+    return ImportedJob(job, tasks, containers)
+
+
+def anonymous_id(job: str, key: bytes) -> str:
+    """Return the id that stands for a job's: a trace's is the name of its file and a name of its owner's."""
+    return job if _GIVEN_BY_YARN.fullmatch(job) else _other("id", job, key, _ID_DIGITS)
+
+
+def _other(word: str, text: str, key: bytes, digits: int = _NAME_DIGITS) -> str:
+    digest = hmac.new(key, f"{word}:{text}".encode(errors="surrogatepass"), hashlib.sha256).hexdigest()
+    return f"{word}-{digest[:digits]}" if text else ""
