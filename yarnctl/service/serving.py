@@ -83,7 +83,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
         loop, config = asyncio.get_running_loop(), self.config
-        made = partial(
+        made = partial(  # type: ignore[call-arg]  # as uvicorn itself
             config.http_protocol_class,
             config=config,
             server_state=self.server_state,
