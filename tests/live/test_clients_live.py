@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,10 @@ IN_QUEUES = {"decision", "reclaims_of", "explanation", "resume_queue", "continue
 """The operations that need the observing daemon, which has made a decision; the others need the market."""
 
 
+def _has(log: Path, text: str) -> bool:
+    return text in log.read_text()
+
+
 class Daemons:
     """Two daemons: one sells deadlines, one observes queues where production waits. ``urls``: by name."""
 
@@ -48,7 +53,7 @@ class Daemons:
                 program("emulator.cli", *words, "--modelled", tasks, log=folder / f"{queue}.log")
             )
             log = folder / f"{queue}.log"
-            until(lambda log=log, state=state: state in log.read_text(), log)
+            until(partial(_has, log, state), log)
         self.urls = {
             "market": self._daemon("market", market, *MARKET),
             "queues": self._daemon("queues", queues, *OBSERVING),

@@ -153,7 +153,7 @@ def excess_of_every_node(patch: pytest.MonkeyPatch) -> None:
 
 
 def nodes_without_a_label_for_every_request(patch: pytest.MonkeyPatch) -> None:
-    named = preemptor.part_of
+    named = partitions.part_of
     patch.setattr(
         preemptor,
         "part_of",
