@@ -77,7 +77,7 @@ def test_the_error_that_ends_the_daemon_names_the_path_and_the_next_step(
 
     assert exit_status_of(program, ["run"]) == BadInput.exit_status
     journal.file.close()
-    (line,) = capfd.readouterr().err.splitlines()
+    (line,) = [each for each in capfd.readouterr().err.splitlines() if each.startswith("error: ")]
     assert line.startswith(f"error: {path}: {os.strerror(errno.EFBIG)}; free disk space")
 
 
