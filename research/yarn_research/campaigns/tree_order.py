@@ -276,12 +276,15 @@ def play(rig: SchedulerRig, seed: int, *, flat: bool = False, whole: bool = Fals
 
 def interval(equal: int, counted: int) -> tuple[float, float]:
     """Return Clopper and Pearson's interval of 95 %, by bisection of the binomial's tail."""
-    from math import comb, fsum
+    from math import exp, fsum, lgamma, log, log1p
+
+    def ways(k: int) -> float:
+        return lgamma(counted + 1) - lgamma(k + 1) - lgamma(counted - k + 1)
 
     def tail(share: float, least: int) -> float:
-        return fsum(
-            comb(counted, k) * share**k * (1 - share) ** (counted - k) for k in range(least, counted + 1)
-        )
+        # By logarithms: the number of ways to draw from thousands of grants is no float.
+        rest = log1p(-share)
+        return fsum(exp(ways(k) + k * log(share) + (counted - k) * rest) for k in range(least, counted + 1))
 
     def solve(least: int, level: float) -> float:
         low, high = 0.0, 1.0
