@@ -104,7 +104,7 @@ class Stage:
 
     def many(self, at_once: int) -> float:
         """Suspend all reduces, withdraw that, and return how many ms the orders took to go out."""
-        tasks = _until(lambda: self.tasks() if len(self.tasks()) == ORDERS else (), "all reduces at work")
+        tasks = _until(lambda: found if len(found := self.tasks()) == ORDERS else (), "all reduces at work")
         performing = OrdersAtOnce(self.port.perform, self.port.announce, at_once)
         orders: list[Suspend] = []
         for task in tasks:
