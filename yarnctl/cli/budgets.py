@@ -36,7 +36,7 @@ def command(limit: int, url: str, output: str) -> None:
 
 
 def owner_of(budget: BudgetOut) -> str:
-    """Return whose budget it is, as text."""
+    """Return the owner of a budget as text."""
     if budget.application is not None:
         return f"job {budget.application} of {budget.user}"
     return f"user {budget.user}" if budget.queue is None else f"queue {short(budget.queue)}"

@@ -74,7 +74,7 @@ class Redactor:
         return value if value == "" or value is None or isinstance(value, bool) else GONE
 
     def lines(self, lines: Iterable[bytes]) -> bytes:
-        """Return lines of JSON without secrets; one that is no JSON is treated as text."""
+        """Return lines of JSON without secrets; a line that is not JSON counts as text."""
         found = []
         for line in lines:
             try:

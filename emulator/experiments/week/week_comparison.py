@@ -1,4 +1,4 @@
-"""A week under several schemes, by queue: completion times with an interval, lost work, who must enrol.
+"""A week under several schemes, by queue: completion times with an interval, lost work, jobs to enrol.
 
 A prediction is the replayed mean times (measured / replayed) of the queue's middle job as it was, and its
 interval has that of nine of ten jobs. It does not know what users would do differently under another scheme.

@@ -24,7 +24,7 @@ LAUNCH_MS = 200
 GRANTS_MS = 1_500
 """Mean wait for heartbeats before a job's first container: a node's, the master's, and half of one more."""
 LAG_PART = 4
-"""One job in so many is taken to have found free capacity at once."""
+"""One job in this number counts as started on free capacity at once."""
 
 
 def prepare_week(scenario: Scenario, week: Sequence[ImportedJob]) -> Prepared:

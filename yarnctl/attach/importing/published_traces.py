@@ -174,7 +174,7 @@ class DynoSize(msgspec.Struct, frozen=True):
 
 
 class DynoRequest(msgspec.Struct, frozen=True):
-    """One of ``resourceRequestSpecs``: a list of run times, or so many of an average one."""
+    """One of ``resourceRequestSpecs``: a list of run times, or a count of an average."""
 
     resource: DynoSize = DynoSize()
     priority: int = 0
