@@ -96,24 +96,21 @@ class Following:
 
     def _see(self, view: ApplicationView, ahead: int, now_ms: int) -> None:
         followed = self._followed.get(view.application)
-        job = f"{view.user}/{_DIGITS.sub('', view.name)}"
-        load = math.log1p(ahead)
         if followed is None:
             followed = Followed(view.submitted_at_ms, view.containers > 0)
             self._followed[view.application] = followed
             if self._begun:
-                self._pass(followed, "submitted", Known(view.queue, job, (load,)), now_ms)
+                self._pass(followed, "submitted", _known(view, math.log1p(ahead)), now_ms)
         if view.containers > 0 and not followed.started:
             followed.started = True
             self._came(followed, "start", now_ms)
-        size = size_of(view)
-        if size and "requested" not in followed.passed and "submitted" in followed.passed:
-            self._pass(followed, "requested", Known(view.queue, job, (math.log1p(size), load)), now_ms)
+        if "requested" not in followed.passed and "submitted" in followed.passed and (size := size_of(view)):
+            self._pass(followed, "requested", _known(view, math.log1p(size), math.log1p(ahead)), now_ms)
         for part, stage in PARTS:
             if view.progress_ratio >= part and stage not in followed.passed:
                 pace = (1 - view.progress_ratio) / view.progress_ratio
                 left_ms = max(0, now_ms - view.submitted_at_ms) * pace
-                self._pass(followed, stage, Known(view.queue, job, (math.log1p(left_ms / 1000),)), now_ms)
+                self._pass(followed, stage, _known(view, math.log1p(left_ms / 1000)), now_ms)
 
     def _pass(self, followed: Followed, stage: Stage, known: Known, now_ms: int) -> None:
         """Let an application pass a stage, and foretell from there."""
@@ -136,3 +133,8 @@ class Following:
 
     def _end(self, followed: Followed, now_ms: int) -> None:
         self._came(followed, "end", now_ms)
+
+
+def _known(view: ApplicationView, *numbers: float) -> Known:
+    """Return what is known of an application; jobs whose names differ in digits alone are of one kind."""
+    return Known(view.queue, f"{view.user}/{_DIGITS.sub('', view.name)}", numbers)
