@@ -256,7 +256,8 @@ def manifest_row(rounds: int = ROUNDS) -> Row:
 def ten_orders_row(rounds: int = ROUNDS) -> Row:
     """Ten suspensions of one decision, together and one after the other; HDFS answers after some ms."""
     times: dict[str, list[float]] = {"ours": [], "naive": []}
-    with stage(reduces=ORDERS, delay_ms=HDFS_MS) as found:
+    # A word takes a reduce PAUSE_S: each has 160 s of work, more than all rounds take.
+    with stage(words=2000 * ORDERS, reduces=ORDERS, delay_ms=HDFS_MS) as found:
         for _ in range(rounds):
             for side, taken in times.items():
                 taken.append(found.many(AT_ONCE if side == "ours" else 1))
