@@ -536,7 +536,7 @@ def mapping_driver(fake: FakeCluster, tags: str) -> Driver:
     driver.stages = [{"stageId": 1, "status": "ACTIVE", "numTasks": 40, "numCompleteTasks": 6,
                       "numCompletedIndices": 6, "shuffleWriteBytes": 9}]  # fmt: skip
     driver.parts[1] = {"1": {"succeededTasks": 6, "shuffleWrite": 9}}
-    driver.spans_ms = [4000.0, 6000.0]
+    driver.spans_ms = [4000.0, 4000.0, 6000.0]
     return driver
 
 
