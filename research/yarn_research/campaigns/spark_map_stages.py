@@ -112,17 +112,22 @@ def planned(*, trial: bool = False) -> list[Drained]:
     return [Drained(place + 1, *row) for place, row in enumerate(found[:MOST])]
 
 
+def service_settings(port: int) -> list[str]:
+    """Return the settings with which executors leave their shuffle blocks to a shuffle service."""
+    return [
+        "spark.shuffle.service.enabled=true",
+        "spark.shuffle.service.name=mapreduce_shuffle",  # the node's own: it takes the executor's data
+        f"spark.shuffle.service.port={port}",
+    ]
+
+
 def settings_of(drain: Drained, events: str, service_port: int) -> list[str]:
     """Return the settings of a drain's application."""
     found = event_log_in(events)
     if drain.neighbours == 1:
         found.append("spark.executor.memoryOverhead=1536m")  # with 512 MiB of heap a whole host
     if drain.service:
-        found += [
-            "spark.shuffle.service.enabled=true",
-            "spark.shuffle.service.name=mapreduce_shuffle",  # the node's own: it takes the executor's data
-            f"spark.shuffle.service.port={service_port}",
-        ]
+        found += service_settings(service_port)
     if drain.allocation == "dynamic":
         found += [
             "spark.dynamicAllocation.enabled=true",
