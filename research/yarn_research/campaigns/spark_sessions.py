@@ -44,7 +44,10 @@ def _joined(totals: dict[int, int]) -> str:
 
 
 class Session:
-    """One session through ``yarnctl wrap --spark``; use it as a context. ``folder`` gets results and log."""
+    """One session; use it as a context. ``folder`` gets results and log.
+
+    ``wrap``: options of ``yarnctl wrap --spark`` (None: the session is untagged).
+    """
 
     def __init__(
         self, cluster: Cluster, folder: Path, kind: SessionKind, wrap: Sequence[str], settings: Sequence[str]
@@ -62,7 +65,8 @@ class Session:
             options += ["--class", THRIFT, "spark-internal"]
             options += ["--hiveconf", f"hive.server2.thrift.port={self._port}"]
             options += ["--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"]
-        self._words = [YARNCTL, "wrap", "--spark", *wrap, "--exec", "--", program, *options]
+        wrapped = [] if wrap is None else [YARNCTL, "wrap", "--spark", *wrap, "--exec", "--"]
+        self._words = [*wrapped, program, *options]
         self._process: subprocess.Popen[str] | None = None
         self._queries: dict[int, subprocess.Popen[bytes]] = {}
         self.application = ""
