@@ -108,12 +108,10 @@ class Watch:
         self._live = live
         owed = max(0, sum(count for _, count in self.requests) - len(self.gone))
         more = min(need, len(live)) - owed
-        if more > 0 and self._more > 0:
+        if more > 0 and more == self._more:
             self.requests.append((self._since_s, more))
             more = 0
-        if more > 0:
-            self._since_s = at_s
-        self._more = more
+        self._more, self._since_s = more, at_s
 
     def given_s(self) -> list[float | None]:
         """Return, for each executor of each request, after which time one was given (None: never)."""
