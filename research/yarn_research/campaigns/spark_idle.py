@@ -30,6 +30,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +47,7 @@ from tests.hadoop.spark_records import asked
 from yarn_research.campaigns.bench import failure
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head, load, machine, now
+from yarn_research.campaigns.schemes import MUTABLE
 from yarn_research.campaigns.spark_events import read
 from yarn_research.campaigns.spark_map_stages import service_settings, shuffle_service
 from yarn_research.campaigns.spark_sessions import Session, SessionKind, expected
@@ -55,7 +57,8 @@ from yarnctl.command_line import print_json
 KIND = "spark-idle"
 EXECUTORS, BURSTS, IDLE_S, LOOK_S, PATIENCE_S = 5, 3, 2.0, 0.1, 240.0
 WITHIN_S, GIVEN_RATIO = 5.0, 0.9
-OPTIONS = (*QUEUES, "--eviction", "mix", "--room-within", "15s", "--may-lose", "2%")
+OPTIONS = (*QUEUES, "--eviction", "mix", "--room-within", "15s", "--may-lose", "2%", "--cap-queue")
+CLUSTER = replace(SHAPE, overrides={"yarn-site": MUTABLE})
 PRODUCTION = Plan("burst", "production", (), maps=3, mapper="sleep 20", user="bob")
 SESSIONS: tuple[tuple[SessionKind, Allocation], ...] = (
     ("spark-shell", "static"),
@@ -280,7 +283,7 @@ def command(minutes: float | None, output: Path) -> None:
     kept.sittings.append({"began": now(), "machine": machine()})
     folder = Path(tempfile.mkdtemp(prefix="spark-idle-"))
     jar = plugin_in(folder)
-    with shuffle_service(folder) as service_port, Cluster(SHAPE) as cluster:
+    with shuffle_service(folder) as service_port, Cluster(CLUSTER) as cluster:
         prepare(cluster)
         play(Stage(cluster, folder, jar, service_port), kept, output, ends_s)
     shutil.rmtree(folder)
