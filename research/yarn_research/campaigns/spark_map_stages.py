@@ -7,6 +7,9 @@ Plan, before the first judged run: every combination of shuffle service (on, off
 two), route (signal, plugin) and allocation (static, dynamic), four times, in a drawn order. The first 60 are
 played. If fewer than 20 maps ran again by then, more follow, up to 120.
 
+Parameters are fixed on other rows: ``--trial`` draws drains with two executors on a host, to a file of their
+own, and nothing is judged by it.
+
 An application maps 30 partitions for 4 s each and groups them; nothing is cached. The drain is ordered when
 half of the maps have begun. With two executors on a host the drained one has a neighbour there, else none.
 
@@ -99,13 +102,23 @@ class Drained(NamedTuple):
         return Work("scan", MAPS if self.neighbours == 2 else MAPS // 2, KEYS, MAP_S, KEY_S, reduces=KEYS)
 
 
-def planned() -> list[Drained]:
+def planned(*, trial: bool = False) -> list[Drained]:
     """Return all drains in their order."""
-    options = list(product((False, True), (1, 2), get_args(Route), get_args(Allocation)))
-    draws, found = random.Random(KIND), list[tuple[Any, ...]]()
+    near = (2,) if trial else (1, 2)
+    options = list(product((False, True), near, get_args(Route), get_args(Allocation)))
+    draws, found = random.Random("trial" if trial else KIND), list[tuple[Any, ...]]()
     while len(found) < MOST:
         found += draws.sample(options, len(options))
     return [Drained(place + 1, *row) for place, row in enumerate(found[:MOST])]
+
+
+def service_settings(port: int) -> list[str]:
+    """Return the settings with which executors leave their shuffle blocks to a shuffle service."""
+    return [
+        "spark.shuffle.service.enabled=true",
+        "spark.shuffle.service.name=mapreduce_shuffle",  # the node's own: it takes the executor's data
+        f"spark.shuffle.service.port={port}",
+    ]
 
 
 def settings_of(drain: Drained, events: str, service_port: int) -> list[str]:
@@ -114,11 +127,7 @@ def settings_of(drain: Drained, events: str, service_port: int) -> list[str]:
     if drain.neighbours == 1:
         found.append("spark.executor.memoryOverhead=1536m")  # with 512 MiB of heap a whole host
     if drain.service:
-        found += [
-            "spark.shuffle.service.enabled=true",
-            "spark.shuffle.service.name=mapreduce_shuffle",  # the node's own: it takes the executor's data
-            f"spark.shuffle.service.port={service_port}",
-        ]
+        found += service_settings(service_port)
     if drain.allocation == "dynamic":
         found += [
             "spark.dynamicAllocation.enabled=true",
@@ -336,10 +345,10 @@ def judged(rows: Sequence[Row]) -> list[MapStageClaim]:
     ]
 
 
-def play(stage: Stage, kept: MapStages, file: Path, ends_s: float) -> None:
+def play(stage: Stage, kept: MapStages, file: Path, drains: Sequence[Drained], ends_s: float) -> None:
     """Play the drains that were not played, while there is time to begin one."""
     played, failed = {row["number"] for row in kept.rows}, 0
-    for drain in planned():
+    for drain in drains:
         if drain.number in played:
             continue
         if is_enough(kept.rows) or time.monotonic() > ends_s:
@@ -364,17 +373,19 @@ def play(stage: Stage, kept: MapStages, file: Path, ends_s: float) -> None:
 
 @click.command(help=__doc__)
 @click.option("--minutes", type=float, help="Start no drain after this many minutes.")
+@click.option("--trial", is_flag=True, help="Play drains to fix parameters by.")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
-def command(minutes: float | None, output: Path) -> None:
+def command(minutes: float | None, trial: bool, output: Path) -> None:
     """Play what is not played yet, then judge."""
     ends_s = time.monotonic() + 60 * minutes if minutes else math.inf
-    kept = gone_on(output, MapStages(head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"])))
+    kind = f"{KIND}-trial" if trial else KIND
+    kept = gone_on(output, MapStages(head(kind, hadoop=SHAPE.version, spark=SPARK["pyspark"])))
     kept.sittings.append({"began": now(), "machine": machine()})
     folder = Path(tempfile.mkdtemp(prefix="spark-maps-"))
     jar = plugin_in(folder)
     with shuffle_service(folder) as service_port, Cluster(SHAPE) as cluster:
         prepare(cluster)
-        play(Stage(cluster, folder, jar, service_port), kept, output, ends_s)
+        play(Stage(cluster, folder, jar, service_port), kept, output, planned(trial=trial), ends_s)
     shutil.rmtree(folder)
     print_json({"enough": is_enough(kept.rows), "claims": judged(kept.rows)})
 

@@ -221,6 +221,15 @@ def mapping(*, done: int = 5, tasks: int = 40, hosts: str = "h1 h1 h2 h2") -> Dr
     return DriverLook(alive, (StageNow(at, running(("1", 0)), SPANS),), (), (), (at,))
 
 
+@pytest.mark.parametrize(("done", "task_ms"), [(8, 3000), (9, 4000)])
+def test_the_first_tasks_of_each_core_do_not_lengthen_the_loss_of_a_young_stage(done, task_ms):
+    look = mapping(done=done)
+    now = look.active[0]._replace(quarter_ms=3000.0)
+    found = costs(look._replace(active=(now,)), TERMS, NOW_MS)["1"]
+    assert found.lost_ms == (done + 1) * task_ms // 3
+    assert found.bound_ms == most_near(done + 1, 1, 3) * task_ms
+
+
 FOLDER = BlockPlaces(have_fallback=True)
 
 
@@ -527,7 +536,7 @@ def mapping_driver(fake: FakeCluster, tags: str) -> Driver:
     driver.stages = [{"stageId": 1, "status": "ACTIVE", "numTasks": 40, "numCompleteTasks": 6,
                       "numCompletedIndices": 6, "shuffleWriteBytes": 9}]  # fmt: skip
     driver.parts[1] = {"1": {"succeededTasks": 6, "shuffleWrite": 9}}
-    driver.spans_ms = [4000.0, 6000.0]
+    driver.spans_ms = [4000.0, 4000.0, 6000.0]
     return driver
 
 

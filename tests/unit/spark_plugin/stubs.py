@@ -95,7 +95,21 @@ public class SparkConf { public final java.util.Map<String, String> held = new j
   public String get(String key, String other) { return held.getOrDefault(key, other); }
   public int getInt(String key, int other) { return Integer.parseInt(get(key, "" + other)); }
   public boolean getBoolean(String key, boolean other) { return Boolean.parseBoolean(get(key, "" + other)); }
-  public long getTimeAsMs(String key, String other) { return 1; } }""",
+  public long getTimeAsMs(String key, String other) { return Long.parseLong(get(key, "1")); } }""",
+    "org/apache/spark/scheduler/SparkListenerJobStart.java": """package org.apache.spark.scheduler;
+public class SparkListenerJobStart { final int job; final java.util.Properties properties;
+  public SparkListenerJobStart(int job, java.util.Properties properties) {
+    this.job = job; this.properties = properties; }
+  public int jobId() { return job; }
+  public java.util.Properties properties() { return properties; } }""",
+    "org/apache/spark/scheduler/SparkListenerJobEnd.java": """package org.apache.spark.scheduler;
+public class SparkListenerJobEnd { final int job;
+  public SparkListenerJobEnd(int job) { this.job = job; }
+  public int jobId() { return job; } }""",
+    "org/apache/spark/scheduler/SparkListener.java": """package org.apache.spark.scheduler;
+public abstract class SparkListener {
+  public void onJobStart(SparkListenerJobStart job) {}
+  public void onJobEnd(SparkListenerJobEnd job) {} }""",
     "org/apache/spark/scheduler/ExecutorDecommissionInfo.java": """package org.apache.spark.scheduler;
 public class ExecutorDecommissionInfo {
   public ExecutorDecommissionInfo(String message, scala.Option<String> host) {} }""",
@@ -149,6 +163,8 @@ public class SparkContext implements ExecutorAllocationClient {
     return new scala.collection.Seq<>(gone); }
   public SparkConf getConf() { return conf; }
   public String master() { return "yarn"; }
+  public void addSparkListener(org.apache.spark.scheduler.SparkListener listener) {
+    if (yarnctl.Faults.next("listener")) throw new NoSuchMethodError("addSparkListener"); }
   public String applicationId() { return "application_1_0001"; }
   public org.apache.hadoop.conf.Configuration hadoopConfiguration() { return null; }
   public Object schedulerBackend() { return this; }
@@ -213,6 +229,36 @@ public final class Play {
     }
     System.out.println("idle|false|no-service|" + idle("false", "0", "false", 0));
     System.out.println("idle|false|other-spark|" + idle("false", "0", "true", 1));
+    System.out.println("batch|" + batch("60000", true) + "|" + batch("1", true) + "|" + batch("60000", false));
+  }
+
+  /** What the driver is told during a job, and when it has ended; ``isBatch``: of a micro-batch. */
+  static String batch(String gapMs, boolean isBatch) throws Exception {
+    var files = org.apache.hadoop.fs.FileSystem.ONE.files;
+    files.clear();
+    Faults.left.clear();
+    Faults.plan("listener", 1);
+    var context = new org.apache.spark.SparkContext();
+    context.conf.held.put("spark.yarnctl.gap", gapMs);
+    var other = new org.apache.spark.SparkContext(); // a Spark without listeners: nothing is harmed
+    other.conf.held.put("spark.yarnctl.requests", "/yarnctl/requests");
+    var driver = new Leave.Driver();
+    driver.init(other, null);
+    driver.shutdown();
+    var orders = new Leave.Orders(context, "/yarnctl/requests");
+    var properties = new java.util.Properties();
+    if (isBatch) properties.setProperty("streaming.sql.batchId", "7");
+    orders.batches.onJobStart(new org.apache.spark.scheduler.SparkListenerJobStart(3, properties));
+    orders.batches.onJobStart(new org.apache.spark.scheduler.SparkListenerJobStart(4, null));
+    files.put("000000001-leave-d1.order", "leave 3".getBytes());
+    var reader = new Thread(() -> look(orders));
+    reader.start();
+    while (reader.getState() != Thread.State.TIMED_WAITING && reader.isAlive()) Thread.onSpinWait();
+    if (gapMs.equals("1")) reader.join();
+    String before = "" + context.told;
+    orders.batches.onJobEnd(new org.apache.spark.scheduler.SparkListenerJobEnd(3));
+    reader.join();
+    return before + context.told;
   }
 
   /** What the driver is told when 2 (cached), 3 (idle), 4 (a task), 5 (a task by now) leave; then back. */

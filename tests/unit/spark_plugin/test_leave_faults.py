@@ -28,7 +28,7 @@ def test_executors_are_as_before_whichever_call_fails_once_and_three_times(tmp_p
         ["java", "-Xshare:auto", "-cp", classes, "yarnctl.Play"], check=True, capture_output=True, text=True
     )
     lines = done.stdout.splitlines()
-    told = [line.split() for line in lines if not line.startswith("idle")]
+    told = [line.split() for line in lines if not line.startswith(("idle", "batch"))]
     found = {tuple(words[:3]): words[3:] for words in told if words}
     expected = {(d, call, times) for d in ("false", "true") for call in FAULTS for times in ("0", "1", "3")}
     answers = ["1,2", "2,4"]  # the last order that is done with, and the executors: after leave, after back
@@ -43,3 +43,8 @@ def test_executors_are_as_before_whichever_call_fails_once_and_three_times(tmp_p
         f"false|no-service|{every}|5",
         f"false|other-spark|{every}|5",
     ]
+    left = "[decommission [3]]"
+    waited, late, other = [line.split("|", 1)[1] for line in lines if line.startswith("batch")][0].split("|")
+    assert waited == f"[]{left}", "an order waits for the end of the micro-batch"
+    assert late == f"{left}{left}", "not longer than it may"
+    assert other == f"{left}{left}", "and for no other job"

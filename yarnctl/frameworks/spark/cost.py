@@ -51,11 +51,26 @@ class CostTerms(NamedTuple):
 
 
 class StageNow(NamedTuple):
-    """An active stage, its running tasks, and the times within which 50 % and 95 % of its tasks ended."""
+    """An active stage, its running tasks, and the times within which 50 % and 95 % of its tasks ended.
+
+    ``quarter_ms``: the time within which 25 % ended (infinite: unknown).
+    """
 
     stage: Stage
     running: tuple[StageTask, ...]
     spans_ms: tuple[float, ...]
+    quarter_ms: float = math.inf
+
+    def again_ms(self, cores: int) -> float:
+        """Return the time of a task that runs again: it is never the first one on its core.
+
+        First tasks start a Python worker and load classes. The median is that of a later task once more than
+        two tasks for each of the ``cores`` have finished, the lower quartile sooner.
+        """
+        if not self.spans_ms:
+            return 0.0
+        is_young = self.stage.complete <= 2 * cores
+        return min(self.quarter_ms, self.spans_ms[0]) if is_young else self.spans_ms[0]
 
 
 class DriverLook(NamedTuple):
@@ -243,7 +258,7 @@ def _last_end_ms(left_ms: int, active: Sequence[StageNow], order_ms: int) -> int
 
 
 class StageLoss(NamedTuple):
-    """The tasks of a stage that may run again, and the chance of each; ``task_ms``: its median task.
+    """The tasks of a stage that may run again, and the chance of each; ``task_ms``: the time of one.
 
     ``peers``: executors (or a storage) that may receive a block, of which ``near`` are on the same host. A
     stage that ends too soon has ``ends_first``: nothing is expected then.
@@ -251,6 +266,7 @@ class StageLoss(NamedTuple):
 
     now: StageNow
     kind: AgainKind
+    task_ms: float
     tasks: int
     near: int = 0
     peers: int = 0
@@ -268,7 +284,8 @@ class StageLoss(NamedTuple):
 
     def again(self) -> AgainTasks:
         """Return what is expected, to compare with what will have happened."""
-        return AgainTasks(self.now.stage.stage, self.kind, self.expected, self._span_ms(-1))
+        slow_ms = self.now.spans_ms[-1] if self.now.spans_ms else 0.0
+        return AgainTasks(self.now.stage.stage, self.kind, self.expected, slow_ms)
 
     def spent_ms(self, ratios: AgainRatios) -> tuple[float, float]:
         """Return the work that is expected to run twice, and its bound, ms."""
@@ -277,11 +294,7 @@ class StageLoss(NamedTuple):
         most = self.tasks
         if self.kind == "map":
             most = most_near(self.tasks, self.near, self.peers, ratio)
-        task_ms = self._span_ms(0)
-        return expected * task_ms, most * task_ms
-
-    def _span_ms(self, place: int) -> float:
-        return self.now.spans_ms[place] if self.now.spans_ms else 0.0
+        return expected * self.task_ms, most * self.task_ms
 
 
 def _losses(
@@ -297,14 +310,15 @@ def _losses(
     peers = sum(together.hosts.values()) - 1 + places.have_fallback
     for now, ends_in_ms in stages:
         ends_first = 0 <= ends_in_ms <= room_in_ms
+        task_ms = now.again_ms(together.cores)
         # With adaptive execution what a stage reads was written by a job that has ended.
         if now.stage.shuffle_read > 0 or (look.written and not now.stage.complete):
-            yield StageLoss(now, "reduce", cores)
+            yield StageLoss(now, "reduce", task_ms, cores)
         mine = now.stage.by_executor.get(executor.executor)
         if near > 0 and now.stage.shuffle_write > 0:
             running = sum(task.executor == executor.executor for task in now.running)
             tasks = running + (mine.succeeded if mine is not None else 0)
-            yield StageLoss(now, "map", tasks, near, peers, ends_first)
+            yield StageLoss(now, "map", task_ms, tasks, near, peers, ends_first)
 
 
 @lru_cache(maxsize=4096)

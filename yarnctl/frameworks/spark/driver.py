@@ -10,7 +10,7 @@ from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.proxied import Absent, ProxiedClient
 
 TASKS_MAX = 10_000  # The maximum number of running tasks of a stage that are read
-QUANTILES = "0.5,0.95"
+QUANTILES = "0.25,0.5,0.95"
 EXECUTORS_ONLY = {"details": "true", "taskStatus": "failed"}
 """A stage's parts by executor come with the details alone, and those have every task unless a status is named
 (SPARK-34092, since 3.2): failed ones are few.
@@ -65,7 +65,7 @@ class SparkDriver(ProxiedClient):
         )
 
     def task_spans_ms(self, stage: int, attempt: int) -> tuple[float, ...] | Absent:
-        """Return the 50 % and 95 % quantiles of a stage's task times in ms; (): no task has finished."""
+        """Return the 25, 50 and 95 % quantiles of a stage's task times in ms; (): no task has finished."""
         query = {"quantiles": QUANTILES}
         path = f"{self._of}/stages/{stage}/{attempt}/taskSummary"
         return self._made(lambda found: tuple(found.spans_ms), self._read(path, wire.QUANTILES, query))

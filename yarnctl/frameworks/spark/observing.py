@@ -222,7 +222,9 @@ def _stage_now(driver: SparkDriver, stage: Stage) -> StageNow | Absent:
     if len(running) > ROWS_MAX:
         return Absent(f"more than {ROWS_MAX} tasks are running")
     spans_ms = driver.task_spans_ms(stage.stage, stage.attempt) if detail.complete else ()
-    return StageNow(detail, running, () if isinstance(spans_ms, Absent) else spans_ms)
+    if isinstance(spans_ms, Absent) or not spans_ms:
+        return StageNow(detail, running, ())
+    return StageNow(detail, running, spans_ms[1:], spans_ms[0])
 
 
 def _written(jobs: Sequence[ActiveJob], stages: Sequence[Stage]) -> list[tuple[int, int]]:

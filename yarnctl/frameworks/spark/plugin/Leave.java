@@ -26,6 +26,9 @@ import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.PluginContext;
 import org.apache.spark.api.plugin.SparkPlugin;
 import org.apache.spark.scheduler.ExecutorDecommissionInfo;
+import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerJobEnd;
+import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.status.api.v1.ExecutorSummary;
 import scala.Option;
 import scala.Tuple2;
@@ -40,6 +43,9 @@ import scala.collection.JavaConverters;
  * one driver lie in a folder of its own, named after the instant of its start, so that no later attempt reads
  * them: ROOT/APPLICATION/driver-START/000000001-KIND-DECISION.order, with one line: "leave 3 4" or "back DECISION".
  *
+ * <p>Executors of Structured Streaming leave between two micro-batches: an order waits for the end of the running one,
+ * at most ``GAP``.
+ *
  * <p>Answer: two gauges among the driver's metrics (/metrics/json): the number of the last order that is done with,
  * and how many executors work and were not asked to leave.
  */
@@ -47,6 +53,8 @@ public final class Leave implements SparkPlugin {
   static final String ROOT = "spark.yarnctl.requests";
   static final String OWNER = "spark.yarnctl.requests.owner";
   static final String EVERY = "spark.yarnctl.every";
+  static final String GAP = "spark.yarnctl.gap";
+  static final String GAP_OF_YARNCTL = "5s";
   static final String START = "spark.app.startTime";
   static final String INSTANCES = "spark.executor.instances";
   static final String DYNAMIC = "spark.dynamicAllocation.enabled";
@@ -75,11 +83,20 @@ public final class Leave implements SparkPlugin {
       String root = context.getConf().get(ROOT, "");
       if ("yarn".equals(context.master()) && !root.isEmpty()) {
         orders = new Orders(context, root);
+        listen(context);
         reader = new Thread(orders, "yarnctl-leave");
         reader.setDaemon(true);
         reader.start();
       }
       return Collections.emptyMap();
+    }
+
+    private void listen(SparkContext context) {
+      try {
+        context.addSparkListener(orders.batches);
+      } catch (RuntimeException | LinkageError another) {
+        // Another Spark has other methods: an order waits for no micro-batch then.
+      }
     }
 
     @Override
@@ -99,6 +116,34 @@ public final class Leave implements SparkPlugin {
     }
   }
 
+  /** The running jobs of micro-batches, by the property that Spark gives to their jobs (MicroBatchExecution). */
+  static final class MicroBatches extends SparkListener {
+    static final String BATCH = "streaming.sql.batchId";
+    private final Set<Integer> running = new HashSet<>();
+
+    @Override
+    public synchronized void onJobStart(SparkListenerJobStart job) {
+      if (job.properties() != null && job.properties().getProperty(BATCH) != null) {
+        running.add(job.jobId());
+      }
+    }
+
+    @Override
+    public synchronized void onJobEnd(SparkListenerJobEnd job) {
+      running.remove(job.jobId());
+      notifyAll();
+    }
+
+    /** Waits until none runs, at most so many ms. */
+    synchronized void awaitGap(long mostMs) throws InterruptedException {
+      long began = System.nanoTime();
+      for (long leftMs = mostMs; leftMs > 0 && !running.isEmpty(); ) {
+        wait(leftMs);
+        leftMs = mostMs - (System.nanoTime() - began) / 1_000_000;
+      }
+    }
+  }
+
   /** Reads orders until the driver ends. */
   static final class Orders implements Runnable {
     private final SparkContext context;
@@ -106,6 +151,8 @@ public final class Leave implements SparkPlugin {
     private Path folder;
     private final String owner;
     private final long everyMs;
+    private final long gapMs;
+    final MicroBatches batches = new MicroBatches();
     private final Map<String, Integer> gone = new HashMap<>();
     private volatile int last;
     private int wanted;
@@ -115,6 +162,7 @@ public final class Leave implements SparkPlugin {
       this.root = new Path(root);
       this.owner = context.getConf().get(OWNER, "yarnctl");
       this.everyMs = context.getConf().getTimeAsMs(EVERY, "1s");
+      this.gapMs = context.getConf().getTimeAsMs(GAP, GAP_OF_YARNCTL);
       this.wanted = context.getConf().getInt(INSTANCES, INSTANCES_OF_SPARK);
     }
 
@@ -154,7 +202,7 @@ public final class Leave implements SparkPlugin {
     }
 
     /** Reads the orders that have come, and obeys each once. */
-    void look() throws IOException {
+    void look() throws IOException, InterruptedException {
       if (!isKnown()) {
         return;
       }
@@ -218,9 +266,10 @@ public final class Leave implements SparkPlugin {
     }
 
     /** Whether the order is done with; false: it is read again with the next look. */
-    private boolean obey(int number, String name, String order) {
+    private boolean obey(int number, String name, String order) throws InterruptedException {
       if (order.matches("leave( [0-9]{1,9})+")) {
         last = number; // an executor is asked once, whatever comes of it
+        batches.awaitGap(gapMs);
         leave(decisionIn(name), order.substring("leave ".length()).split(" "));
       } else if (order.matches("back( [A-Za-z0-9._-]{1,80})+")) {
         return back(order.substring("back ".length()).split(" "));
