@@ -6,7 +6,16 @@ import re
 
 import pytest
 
-from tests.contract.asking import FINAL, JSON, Cluster, assert_not_taken, attempt_path, refusal, rows
+from tests.contract.asking import (
+    FINAL,
+    JSON,
+    Cluster,
+    assert_not_taken,
+    attempt_path,
+    no_number,
+    refusal,
+    rows,
+)
 from tests.contract.host import JobPlan, until
 
 ORDER = ["NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED"]
@@ -114,13 +123,14 @@ def test_nobody_is_listed_as_an_empty_object(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "headers", "status"),
     [("state", {"state": "FINISHED"}, JSON, 400), ("state", {"state": "SLEEPING"}, JSON, 400),
-     ("state", b"{", JSON, 400), ("state", b'{"state":"KILLED"}', {"Content-Type": "text/plain"}, 503),
-     ("priority", b"{", JSON, 400), ("queue", {"queue": "nowhere"}, JSON, 503)],
+     ("state", b"{", JSON, 400), ("state", b'{"state":"KILLED"}', {"Content-Type": "text/plain"}, None),
+     ("priority", b"{", JSON, 400), ("queue", {"queue": "nowhere"}, JSON, None)],
 )  # fmt: skip
 def test_changes_that_are_refused(
-    waiting: str, cluster: Cluster, path: str, body: object, headers: dict[str, str], status: int
+    waiting: str, cluster: Cluster, path: str, body: object, headers: dict[str, str], status: int | None
 ) -> None:
-    assert cluster.ask("PUT", f"apps/{waiting}/{path}", body, headers).status == status
+    answer = cluster.ask("PUT", f"apps/{waiting}/{path}", body, headers)
+    assert answer.status == (status or no_number(cluster)), answer
     assert cluster.state(waiting) not in FINAL
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.asking import Cluster, attempt_path, job_id, refusal, rows
+from tests.contract.asking import Cluster, attempt_path, job_id, no_number, refusal, rows
 from tests.contract.host import Host, JobPlan, until
 
 
@@ -77,7 +77,8 @@ def test_the_job_and_its_master(victim: str, cluster: Cluster) -> None:
     assert (info["appId"], info["user"], info["name"]) == (victim, "alice", "victim")
     told = job(cluster, victim)
     assert (told["id"], told["state"]) == (job_id(victim), "RUNNING")
-    assert told["queue"] == "root.research"  # the whole path, whatever the job was submitted to
+    # From 3.4 on the whole path, whatever the job was submitted to.
+    assert told["queue"] == ("research" if cluster.host.version == "3.3" else "root.research")
     reduces = len(cluster.tasks(victim))
     assert (told["mapsTotal"], told["mapsCompleted"], told["reducesTotal"]) == (1, 1, reduces)
     assert (told["reducesRunning"], told["reducesPending"], told["reducesCompleted"]) == (reduces, 0, 0)
@@ -148,7 +149,7 @@ def test_a_state_can_only_be_set_to_killed(victim: str, cluster: Cluster) -> Non
     assert (same.status, same.json()) == (200, {"state": "RUNNING"})  # it is so already
     url = f"/proxy/{victim}/ws/v1/mapreduce/jobs/{job_id(victim)}/{path}"
     plain = {"Accept": "application/json", "Content-Type": "text/plain"}
-    assert cluster.ask("PUT", url, b'{"state":"KILLED"}', plain).status == 503
+    assert cluster.ask("PUT", url, b'{"state":"KILLED"}', plain).status == no_number(cluster)
     assert attempt_state(cluster, victim, attempt) == "RUNNING"
 
 
