@@ -21,6 +21,7 @@ from typing import IO
 from tests.docker.network_state import NetworkState
 
 BASE = "debian:bookworm-slim"
+BASE_MADE_S = 2_400
 ENGINE_STARTS_S = 60
 ENGINE_ENDS_S = 60
 
@@ -139,7 +140,11 @@ class Engine:
             raise NoEngine(f"{BASE} cannot be pulled, and debootstrap is not installed")
         with tempfile.TemporaryDirectory(prefix="base-") as folder:
             root = Path(folder, "root")
-            self.run("debootstrap", "--variant=minbase", "bookworm", str(root), *_mirror())
+            words = ["debootstrap", "--variant=minbase", "bookworm", str(root), *_mirror()]
+            try:
+                self.run(*words, timeout_s=BASE_MADE_S)
+            finally:
+                _unmount_below(Path(folder))  # a debootstrap that was ended leaves /proc there
             self._adopt_sources(root)
             with subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE) as tar:
                 self.run("docker", "import", "-", BASE, stdin=tar.stdout)
@@ -173,7 +178,7 @@ def _mirror() -> tuple[str, ...]:
 
 
 def _unmount_below(folder: Path) -> None:
-    """Unmount what an engine left mounted in its folder, the innermost first."""
+    """Unmount what an engine or debootstrap left mounted in its folder, the innermost first."""
     lines = Path("/proc/mounts").read_text().splitlines()
     mounted = [line.split()[1] for line in lines]
     for place in sorted((one for one in mounted if one.startswith(f"{folder}/")), key=len, reverse=True):

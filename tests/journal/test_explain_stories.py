@@ -327,7 +327,7 @@ def moved(order, source, event, target, **fields):
 def test_an_order_without_an_end(suspended):
     header, decision, order = begun(suspended[0])
     text = "\n".join(in_words(explain((header, decision), order)))
-    assert "result   ordered at the end of the journal" in text
+    assert "result   the order is open: ordered" in text
     assert "cost     not stopped yet (order: suspend)" in text
 
 

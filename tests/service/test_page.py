@@ -23,7 +23,7 @@ from tests.unit.service.played import busy, last
 from yarnctl.daemon.admission.backlog import tag_of
 from yarnctl.daemon.admission.request_queue import AccountCommand
 from yarnctl.daemon.view.published import View
-from yarnctl.daemon.view.when_followed import When
+from yarnctl.daemon.view.when_followed import When, unforetold
 from yarnctl.daemon.view.why_waiting import Waiting
 from yarnctl.deciding.admission.placement_options import Alternatives, PlacementOption
 from yarnctl.deciding.admission.records import Budget, Estimate, Finished
@@ -33,6 +33,7 @@ from yarnctl.deciding.reasons.demand import NoTaskMayStop
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
 from yarnctl.deciding.reasons.modes import Paused
 from yarnctl.deciding.records import ApplicationName
+from yarnctl.deciding.time_lost import TIME_CAUSES
 from yarnctl.deciding.waiting_verdicts import Cause
 from yarnctl.journal.rendering import text
 from yarnctl.prediction.when_ending import Interval
@@ -128,7 +129,7 @@ def test_occupancy_is_drawn_by_role_with_a_mark_for_each_order(page):
         "return document.querySelector('#marker').textContent"
     )
     labels = page.script("return [...document.querySelectorAll('#chart .u-label')].map(e => e.textContent)")
-    assert labels == ["Time", "other", "preempting", "preemptable", "cluster", "requested"]
+    assert labels == ["Time", "other", "production", "research", "cluster", "requested"]
 
 
 def test_the_time_range_is_a_part_of_the_address(page):
@@ -234,6 +235,9 @@ def test_an_operator_pauses_with_a_token(chromium):
         chromium.script("document.querySelector('#pause-why').value = 'noon'")
         chromium.script(click)
         chromium.until("document.querySelector('#paused').textContent.includes('token')")
+        chromium.script("document.querySelector('#pause-token').value = 'another'")
+        chromium.script(click)
+        chromium.until("document.querySelector('#paused').textContent === 'this token is wrong'")
         assert control.said == []
         chromium.script("document.querySelector('#pause-token').value = arguments[0]", TOKEN)
         chromium.script(click)
@@ -306,6 +310,20 @@ def test_it_fits_a_phone(page):
         assert page.script("return document.documentElement.scrollWidth") <= 390
     finally:
         page.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.clearDeviceMetricsOverride", "params": {}})
+
+
+def test_a_row_is_a_paragraph_with_its_columns_on_a_phone(page):
+    page.size(420, 1000)
+    label = "return getComputedStyle(document.querySelector('#reclaims td'), '::before').content"
+    assert page.script(label) == '"order "'
+    names = page.script("return [...document.querySelectorAll('#reclaims td')].map(e => e.dataset.label)")
+    assert names[:3] == ["order", "from", "attempt"]
+    page.size(1100, 1000)
+    assert page.script(label) == "none"
+
+
+def test_each_cause_of_waiting_has_words(page):
+    assert set(page.script("return Object.keys(CAUSES)")) == set(TIME_CAUSES)
 
 
 def test_dark_and_light(page):
@@ -387,7 +405,7 @@ def test_who_waits_stands_in_the_order_of_service_with_the_reason(page, served):
     rows = rows_of(page, "waiting")
     assert [row[0] for row in rows] == ["sooner", "p", "later"]
     assert rows[1][1:3] == ["hadoop", "production"]
-    assert " ordered from application_1_000001 (" in rows[1][5]
+    assert "5 containers ordered from r (hadoop) (5); no order for the rest: every task" in rows[1][5]
     caption = "[...document.querySelectorAll('#reclaims caption')].map(c => c.textContent).join('\\n')"
     assert "later (hadoop): application_1_000003 requests " in page.script(f"return {caption}")
     assert "no order is open" in page.script(f"return {caption}")
@@ -614,7 +632,9 @@ def test_a_token_for_one_s_own_applications_shows_these(chromium):
 
 def test_who_waits_sees_when_it_is_expected_to_start_and_end(page, served):
     when = When(Interval(1_000, 2_000, 3_000, 7), Interval(61_000, 62_000, 63_000, 7))
-    served.view = msgspec.structs.replace(busy(), when={PRODUCTION: when})
+    served.view = msgspec.structs.replace(
+        busy(), when=lambda name, _: when if name == PRODUCTION else unforetold(name, 0)
+    )
     page.until("document.querySelector('#waiting').textContent.includes('starts')")
     (row,) = rows_of(page, "waiting")
     assert re.fullmatch(r"starts \S+ to \S+, ends \S+ to \S+", row[8])

@@ -61,6 +61,10 @@ STATES: dict[str, Callable[[], View]] = {
 ALWAYS = ("starting", "lowered", "sold")
 VIEWS = ("operator", "production", "research")
 WIDTHS = (420, 800, 1280)
+SCROLLED = """
+return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth)
+  .map(e => e.parentElement.id)
+"""
 SERIOUS = """
 const done = arguments[arguments.length - 1];
 axe.run(document, { resultTypes: ['violations'] }).then(found => done(found.violations
@@ -85,6 +89,7 @@ def test_a_state_is_accessible_and_fits(chromium: Browser, served, state):
             chromium.size(width, 1000)
             fits = chromium.script("return document.documentElement.scrollWidth <= window.innerWidth")
             assert fits, (view, width)
+            assert set(chromium.script(SCROLLED)) <= ({"placed"} if width == 800 else set()), (view, width)
             assert chromium.call("POST", "/execute/async", {"script": SERIOUS, "args": []}) == [], (
                 view,
                 width,

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from tests.golden.tables import app, cluster
+from tests.unit.service.played import PublishedRun
 from yarnctl.api.cluster_answers import ForetoldOut
 from yarnctl.cli.apps import ends_in
 from yarnctl.daemon.view.published import LoopStatus, View
-from yarnctl.daemon.view.when_followed import When
+from yarnctl.daemon.view.when_followed import Following, When
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.prediction.when_ending import Interval
 from yarnctl.service.answers import foretold
@@ -24,7 +25,7 @@ def view_of(*views: ApplicationView, when: When = SOON, guaranteed: int = 4) -> 
         now_ms=1_000_000,
         loop=LoopStatus(),
         snapshot=cluster(*views, guaranteed={"other": guaranteed}),
-        when={each.application: when for each in views},
+        when=lambda *_: when,
     )
 
 
@@ -69,3 +70,12 @@ def test_explanation_has_end_reason_and_remedy() -> None:
         "now: why: 2 of its requests are pending, after 7 of other applications of its queue",
         "now: sooner: raise its priority: its queue serves other applications first",
     ]
+
+
+def test_a_tick_foretells_nothing_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(Following, "when", lambda _, name, now_ms: asked.append(name) or When(None, None))
+    seen: list[View] = []
+    PublishedRun(seen.append).go(until_ms=10 * 60_000)
+    assert (len(seen) > 5, asked) == (True, [])
+    assert [each.application for each in applications(seen[5])] == asked

@@ -6,7 +6,7 @@ here reads a clock: times are those of the port.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -20,7 +20,7 @@ from yarnctl.daemon.view.recent_orders import Checkpoint, Decided, RankedRecord,
 from yarnctl.daemon.view.reporting import Reporting
 from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.daemon.view.waits import QueueWaits, Waits
-from yarnctl.daemon.view.when_followed import Following, When
+from yarnctl.daemon.view.when_followed import Following, When, unforetold
 from yarnctl.daemon.view.why_waiting import Waiting, waiting_reasons
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
@@ -185,7 +185,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     ``waiting``: why each preempting application of ``snapshot`` with pending requests waits. ``time_lost``:
     what waited since this daemon's start, by cause. ``reporting``: sums of the last days, which go on.
     ``waits``: how long production has waited since this daemon's start, by queue.
-    ``when``: when each application of ``snapshot`` starts and ends, if it is known.
+    ``when``: foretells when an application of ``snapshot`` starts and ends, with what is known by then.
     ``events``: oldest first, of the ranks ``events_from`` to ``events_to``; earlier ones are no longer kept.
     """
 
@@ -213,7 +213,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     time_lost: tuple[Waited, ...] = ()
     reporting: Reporting | None = None
     waits: Mapping[str, QueueWaits] = {}
-    when: Mapping[str, When] = {}
+    when: Callable[[str, int], When] = unforetold
     events: tuple[LoggedEvent, ...] = ()
     events_from: int = 1
     events_to: int = 0
@@ -363,15 +363,11 @@ class Publisher:
             time_lost=self._time_lost.rows(),
             reporting=self._reporting,
             waits=self._waits.by_queue(observation.now_ms),
-            when=self._when(snapshot, observation.now_ms),
+            when=self._following.when,
             events=self._events.events,
             events_from=self._events.oldest,
             events_to=self._events.newest,
         )
-
-    def _when(self, snapshot: Snapshot | None, now_ms: int) -> Mapping[str, When]:
-        views = () if snapshot is None else snapshot.applications
-        return {view.application: self._following.when(view.application, now_ms) for view in views}
 
     def _waiting(
         self, controller: Controller, status: LoopStatus, snapshot: Snapshot | None, now_ms: int

@@ -12,6 +12,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
+from threading import Lock
 from typing import NamedTuple
 
 from yarnctl.deciding.foresight import MASTER_PRIORITY
@@ -27,6 +28,11 @@ class When(NamedTuple):
 
     starts: Interval | None
     ends: Interval | None
+
+
+def unforetold(_application: str, _now_ms: int) -> When:
+    """Return what is known without earlier applications: nothing."""
+    return When(None, None)
 
 
 class Followed:
@@ -48,15 +54,20 @@ def size_of(view: ApplicationView) -> int:
 
 
 class Following:
-    """``look`` takes each snapshot once, in order. ``ended``: what came of those whose end was foretold."""
+    """``look`` takes each snapshot once, in order; any thread may call ``when``."""
 
     def __init__(self) -> None:
         self.foreteller = Foreteller()
         self._followed: dict[str, Followed] = {}
         self._begun = False
+        self._lock = Lock()
 
     def look(self, snapshot: Snapshot, now_ms: int) -> None:
         """Note what a snapshot shows; the applications that it lacks have ended."""
+        with self._lock:
+            self._look(snapshot, now_ms)
+
+    def _look(self, snapshot: Snapshot, now_ms: int) -> None:
         pending: Counter[str] = Counter()
         seen: set[str] = set()
         for view in sorted(snapshot.applications, key=lambda each: (each.queue, each.rank, each.application)):
@@ -69,11 +80,12 @@ class Following:
 
     def when(self, application: str, now_ms: int) -> When:
         """Return when an application starts and ends, as far as it is known."""
-        followed = self._followed.get(application)
-        if followed is None or not followed.passed:
-            return When(None, None)
-        starts = None if followed.started else self._left(followed, "start", now_ms)
-        return When(starts, self._left(followed, "end", now_ms))
+        with self._lock:
+            followed = self._followed.get(application)
+            if followed is None or not followed.passed:
+                return unforetold(application, now_ms)
+            starts = None if followed.started else self._left(followed, "start", now_ms)
+            return When(starts, self._left(followed, "end", now_ms))
 
     def given(self, application: str) -> Mapping[Target, tuple[Known, int, Interval]]:
         """Return the first intervals that were given, by target: what was known, when, and the interval."""

@@ -33,6 +33,7 @@ from yarnctl.deciding.reasons.demand import (
     OnItsWay,
     ParentAtMaximum,
     QueueAtMaximum,
+    TriggerReason,
     UserAtLimit,
 )
 from yarnctl.deciding.reasons.modes import ModeReason
@@ -65,7 +66,8 @@ SHOWN_MAX = 3  # Nodes, and causes, that a sentence names
 class Waiting(msgspec.Struct, frozen=True):
     """Why an application waits; ``causes``: the tasks that were not chosen for it.
 
-    ``fitting``: how many containers of all applications fit, for the kind ``fits``. ``yarn``: YARN's own
+    ``rest``: why there is no order for more of its requests, for the kind ``ordered``; then ``causes`` are
+    its. ``fitting``: how many containers of all applications fit, for the kind ``fits``. ``yarn``: YARN's own
     words about it, quoted. ``label``: of the nodes to which ``why`` applies; "": it applies to nodes without
     a label, or to all.
     """
@@ -76,6 +78,7 @@ class Waiting(msgspec.Struct, frozen=True):
     fitting: int = 0
     yarn: str = ""
     label: str = ""
+    rest: TooManyInFlight | TriggerReason | None = None
 
 
 def is_waiting(view: ApplicationView, snapshot: Snapshot, settings: Settings) -> bool:
@@ -119,7 +122,9 @@ def _reason(
     sent = [order for order in orders if not order.observed]
     found = None if verdict is None else verdict.found
     if count := sum(order.serves for order in sent):
-        return Waiting("ordered", ContainersOrdered(count, _sources(sent)))
+        rest = _no_more(verdict) if blocked is None and pending_of(view) > count else None
+        causes = () if rest is None or verdict is None else verdict.causes
+        return Waiting("ordered", ContainersOrdered(count, _sources(sent)), causes, rest=rest)
     if not view.activated:
         return Waiting("limit", NotActivated(view.application in snapshot.held_back))
     left_out = snapshot.left_out.get(view.application)
@@ -147,6 +152,14 @@ def _reason(
     return Waiting("rejected", found, verdict.causes, label=label)
 
 
+def _no_more(verdict: WaitingVerdict | None) -> TooManyInFlight | TriggerReason | None:
+    """Return why the newest decision orders nothing (more); None: it orders, or nothing is needed."""
+    found = None if verdict is None else verdict.found
+    if found == "in-flight":
+        return TooManyInFlight()
+    return None if found is None or isinstance(found, str | OnItsWay) else found
+
+
 def _sources(orders: Iterable[Order]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(Counter(order.victim for order in orders).items()))
 
@@ -169,6 +182,8 @@ def _fits(application: str, snapshot: Snapshot) -> FitsNotGranted:
 def sentence(waiting: Waiting) -> str:
     """Return the one sentence: the reason, the tasks that were not chosen by application, YARN's words."""
     whole = LEADS.get(waiting.kind, "") + text(waiting.why) + on_label(waiting.label)
+    if waiting.rest is not None:
+        whole = f"{whole}; no order for the rest: {text(waiting.rest)}"
     shown = [cause_sentence(cause) for cause in waiting.causes[:SHOWN_MAX]]
     if rest := sum(cause.tasks for cause in waiting.causes[SHOWN_MAX:]):
         shown.append(f"{rest} more tasks")

@@ -179,7 +179,7 @@ def _result(story: OrderStory) -> str:
         end = "" if story.state in OPEN else f"{story.state.replace('_', ' ')}: "
         return "none: the order was not sent" + (f" ({end}{why})" if why else "")
     if story.state in OPEN:
-        return f"{story.state} at the end of the journal"
+        return f"the order is open: {story.state}"
     state = story.state.replace("_", " ")
     return f"{state}: {why}" if why else state
 

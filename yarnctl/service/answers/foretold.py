@@ -14,11 +14,9 @@ from yarnctl.units import fits, plus
 UNKNOWN = "too few applications of its queue have ended since the daemon started"
 
 
-def when_of(application: ApplicationView, view: View) -> WhenOut | None:
-    """Return when an application starts and ends; None: the view has no snapshot of it."""
-    when = view.when.get(application.application)
-    if when is None:
-        return None
+def when_of(application: ApplicationView, view: View) -> WhenOut:
+    """Return when an application starts and ends, why, and what would make it sooner."""
+    when = view.when(application.application, view.now_ms)
     ends = _at(when.ends, view.now_ms)
     return WhenOut(
         starts=_at(when.starts, view.now_ms),
@@ -31,8 +29,6 @@ def when_of(application: ApplicationView, view: View) -> WhenOut | None:
 def in_words(application: ApplicationView, view: View) -> list[str]:
     """Return lines for an explanation: start and end; and why and what would help, if it does not wait."""
     when = when_of(application, view)
-    if when is None:
-        return []
     lines = [
         f"now: {verb} in {(found.middle_at_ms - view.now_ms) / 1000:.0f} s"
         f" ({(found.least_at_ms - view.now_ms) / 1000:.0f} to {(found.most_at_ms - view.now_ms) / 1000:.0f} s"
@@ -81,7 +77,9 @@ def sooner(application: ApplicationView, view: View) -> str:
     """Return what a person can do so that an application gets its containers sooner; "": nothing known."""
     waiting = view.waiting.get(application.application)
     if waiting is not None:
-        remedies = [sentence_and_remedy(waiting.why)[1], *(cause_meaning(each)[1] for each in waiting.causes)]
+        whys = [each for each in (waiting.why, waiting.rest) if each is not None]
+        remedies = [sentence_and_remedy(each)[1] for each in whys]
+        remedies += [cause_meaning(each)[1] for each in waiting.causes]
         return next((remedy for remedy in remedies if remedy), "")
     if not pending_of(application) or view.snapshot is None:
         return ""

@@ -38,7 +38,7 @@ function optionsOf() {
     const sum = plot_.data[i][at], below = i < ROLES.length ? plot_.data[i + 1][at] : 0;
     return `${(sum - below).toFixed(1)} GiB`;
   };
-  const area = (role, i) => ({ label: role, stroke: colour(role), fill: colour(role), width: 0, paths: stepped,
+  const area = (role, i) => ({ label: CLASSES[role], stroke: colour(role), fill: colour(role), width: 0, paths: stepped,
     points: { show: false }, value: own(i + 1) });
   return {
     width: widthOf(), height: 260,
@@ -87,7 +87,7 @@ function showMark(shown) {
   const near = left < 0 ? [] : marks.filter((each) => Math.abs(shown.valToPos(each.at_ms / 1000, "x") - left) <= MARK_PX);
   const some = near.slice(-3).map((each) => each.text).join("; ");
   const more = near.length > 3 ? ` and ${near.length - 3} more` : "";
-  byId("marker").textContent = some ? some + more : `▼ ${marks.length} orders; move the pointer to a mark to read it`;
+  byId("marker").textContent = some ? some + more : `▼ ${marks.length} orders; point at a mark to read it, or read the tables`;
 }
 
 function showRanges() {

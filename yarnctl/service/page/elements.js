@@ -70,20 +70,19 @@ const spanOf = (ms) => sortable(element("span", span(ms)), ms);
 function tableOf(name, columns, rows, caption) {
   // Columns: names, with "#" for numbers. Rows: texts or elements; a row can have a class. The filter and the
   // order (of the part of the address after #) apply to every table.
-  const table = element("table"), head = element("tr"), box = element("div", null, "scroll");
+  const table = element("table"), head = element("tr", null, "head"), box = element("div", null, "scroll");
   if (caption) table.append(caption);
-  const numbers = columns.map((column) => column.startsWith("#"));
   const [by, direction] = orderOf(name);
-  columns.forEach((column, i) => {
-    const title = column.replace("#", ""), cell = element("th", null, numbers[i] ? "number" : "");
+  for (const column of columns) {
+    const title = titleOf(column), cell = element("th", null, classOf(column));
     cell.scope = "col";
     cell.append(sortButton(name, title, by === title ? direction : ""));
     if (by === title) cell.ariaSort = direction === "up" ? "ascending" : "descending";
     head.append(cell);
-  });
+  }
   if (rows.length) table.append(head);
-  const shown = rows.map(({ cells, className }) => rowOf(cells, numbers, className)).filter(isWanted);
-  const column = columns.findIndex((each) => each.replace("#", "") === by);
+  const shown = rows.map(({ cells, className }) => rowOf(cells, columns, className)).filter(isWanted);
+  const column = columns.findIndex((each) => titleOf(each) === by);
   if (column >= 0) shown.sort((one, other) => compared(one, other, column) * (direction === "up" ? 1 : -1));
   table.append(...shown);
   box.append(table);
@@ -91,10 +90,14 @@ function tableOf(name, columns, rows, caption) {
   return box;
 }
 
-function rowOf(cells, numbers, className) {
+const titleOf = (column) => column.replace("#", "");
+const classOf = (column) => (column.startsWith("#") ? "number" : "");
+
+function rowOf(cells, columns, className) {
   const row = element("tr", null, className);
   cells.forEach((cell, i) => {
-    const place = element("td", null, numbers[i] ? "number" : "");
+    const place = element("td", null, classOf(columns[i]));
+    place.dataset.label = titleOf(columns[i]); // on a phone it precedes the value
     place.append(cell instanceof Node ? cell : isolated(cell ?? "-"));
     row.append(place);
   });

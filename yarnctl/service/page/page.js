@@ -170,14 +170,16 @@ byId("pause-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const isPaused = last && last.seen.loop.loop_state === "paused";
   const why = byId("pause-why").value.trim() || "paused on the page";
-  const headers = { "Content-Type": "application/json", ...withToken(byId("pause-token").value.trim() || token) };
+  const secret = byId("pause-token").value.trim() || token;
+  const headers = { "Content-Type": "application/json", ...withToken(secret) };
   try {
     const body = isPaused ? undefined : JSON.stringify({ why });
     await bodyOf(await fetch(isPaused ? "v1/loop/continue" : "v1/loop/pause", { method: "POST", headers, body }));
     byId("paused").textContent = isPaused ? "continues" : "paused";
     await poll();
   } catch (error) {
-    byId("paused").textContent = error.message;
+    const refused = secret ? "this token is wrong" : "type the operator's token";
+    byId("paused").textContent = error.status === 401 ? refused : error.message;
   }
 });
 

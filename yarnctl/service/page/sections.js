@@ -4,6 +4,13 @@
 const open = new Set(["ordered", "suspending", "checkpointed", "freed", "simulated"]);
 const none = (text) => element("p", text, "quiet");
 const RECENT_MS = 60_000;
+const CLASSES = { preempting: "production", preemptable: "research", other: "other" };
+const CAUSES = {
+  masters: "limits on application masters", limit: "limits of the queue or the user", budget: "no loss budget is left",
+  unwrapped: "research jobs without a task runner", nothing: "nothing can be taken", reserved: "reservations of YARN",
+  "in-flight": "as many orders as allowed are open", lever: "ordered containers are being freed",
+  governor: "the governor holds levers back", others: "YARN gives containers to others", grant: "YARN grants at heartbeats",
+};
 let known = new Map(); // application id -> its item of GET /v1/applications
 let ended = new Map(); // application id -> [name, user, queue] of the decisions and orders shown
 let resourceManager = ""; // its address, for links
@@ -64,7 +71,7 @@ function showChanges(status) {
 function showGlance(seen) {
   const place = byId("glance");
   if (!seen.total) { place.textContent = "nothing observed yet"; return; }
-  const part = (name) => `${name} ${gib(seen[name].used)} in ${seen[name].containers} containers` +
+  const part = (name) => `${CLASSES[name]} ${gib(seen[name].used)} in ${seen[name].containers} containers` +
     (seen[name].pending ? ` (${seen[name].pending} requested)` : "");
   place.textContent = `${part("preempting")} · ${part("preemptable")} · ${part("other")} · of ${gib(seen.total)}; ` +
     `observed ${ago(seen.snapshot_at_ms, seen.now_ms)} before the last tick` +
@@ -73,10 +80,10 @@ function showGlance(seen) {
 
 function showQueues(seen) {
   const total = seen.total ? seen.total.memory_mib : 0;
-  const rows = seen.queues.map((queue) => ({ cells: [short(queue.queue), queue.role, barOf(queue, total),
+  const rows = seen.queues.map((queue) => ({ cells: [short(queue.queue), CLASSES[queue.role], barOf(queue, total),
     sized(queue.used), sized(queue.guaranteed), sized(queue.maximum), queue.pending, queue.applications] }));
   renew(byId("queues"), rows.length ? tableOf("queues",
-    ["queue", "role", "bar", "#used", "#guarantee", "#maximum", "#requested", "#applications"], rows) : none("None observed yet."));
+    ["queue", "class", "bar", "#used", "#guarantee", "#maximum", "#requested", "#applications"], rows) : none("None observed yet."));
 }
 
 const sized = (size) => sortable(element("span", gib(size), "short"), size.memory_mib);
@@ -102,7 +109,7 @@ function barOf(queue, total) {
 
 function waitReason(job) {
   // The one reason why a job waits; "" if it does not wait, or no observation shows it yet.
-  return job && job.waiting ? job.waiting.text : "";
+  return job && job.waiting ? job.waiting.text.replace(/\bapplication_\d+_\d+\b/g, (id) => (known.has(id) ? jobName(id) : id)) : "";
 }
 
 function showWaiting(lists) {
@@ -176,7 +183,7 @@ function showTaken(page) {
     timeOf(entry.ordered_at_ms), linkTo(entry.victim, jobName(entry.victim)), linkTo(entry.attempt), whatBecame(entry),
     jobName(entry.requester), linkTo(entry.order, "why"), entry.keys_done === null ? "-" : `${entry.keys_done} keys`,
     entry.lost_work_ms === null ? "-" : spanOf(entry.lost_work_ms), comesBack(entry)] }));
-  const columns = ["ordered", "job", "task", "what", "for", "why", "kept", "#lost", "comes back"];
+  const columns = ["ordered", "job", "task", "what", "for", "reason", "kept", "#lost", "comes back"];
   renew(byId("taken"), rows.length ? tableOf("taken", columns, rows) : none("Nothing was taken."));
 }
 
@@ -245,7 +252,7 @@ function showBudgets(page) {
 function showTimeLost(page) {
   byId("lost-time").dataset.empty = String(!page.items.length);
   const rows = [...page.items].sort((a, b) => b.waited_ms - a.waited_ms).map((each) => ({ className: "", cells: [
-    each.cause, spanOf(each.waited_ms), each.saves ?? "-"] }));
+    CAUSES[each.cause], spanOf(each.waited_ms), each.saves ?? "-"] }));
   renew(byId("time-lost"), tableOf("time-lost", ["cause", "#container time", "would have saved it"], rows));
 }
 
