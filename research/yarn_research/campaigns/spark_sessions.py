@@ -50,7 +50,12 @@ class Session:
     """
 
     def __init__(
-        self, cluster: Cluster, folder: Path, kind: SessionKind, wrap: Sequence[str], settings: Sequence[str]
+        self,
+        cluster: Cluster,
+        folder: Path,
+        kind: SessionKind,
+        wrap: Sequence[str] | None,
+        settings: Sequence[str],
     ) -> None:
         self.cluster, self.folder, self.kind = cluster, folder, kind
         folder.mkdir(parents=True)

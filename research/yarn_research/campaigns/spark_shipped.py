@@ -58,11 +58,10 @@ LOADS = {
 SHIPPED = ("--preempting", "production", "--preemptable", "research", "--eviction", "mix", "--may-lose", "2%",
            "--room-within", "15s", "--cap-queue")  # fmt: skip
 """The daemon as docs/spark.md has it."""
-OURS = {"settings": MUTABLE, "options": SHIPPED}
 SET = {
     **SCHEMES,
-    "signal": SCHEMES["signal"]._replace(**OURS),
-    "plugin": SCHEMES["plugin"]._replace(**OURS),
+    "signal": SCHEMES["signal"]._replace(settings=MUTABLE, options=SHIPPED),
+    "plugin": SCHEMES["plugin"]._replace(settings=MUTABLE, options=SHIPPED),
     "killed": SCHEMES["plugin"]._replace(name="killed", settings=MUTABLE, attached=False, options=()),
 }
 
