@@ -26,7 +26,16 @@ from yarn_research.campaigns.bench import failure
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head, load, machine, now
 from yarn_research.campaigns.schemes import MUTABLE
-from yarn_research.campaigns.spark_beside import PRODUCTION, ROUNDS, SCHEMES, SHAPE, Beside, Stage, run_once
+from yarn_research.campaigns.spark_beside import (
+    LOADS,
+    PRODUCTION,
+    ROUNDS,
+    SCHEMES,
+    SHAPE,
+    Beside,
+    Stage,
+    run_once,
+)
 from yarnctl.command_line import print_json
 
 KIND = "spark-ahead"
@@ -68,7 +77,7 @@ def _round(stage: Stage, beside: Beside, number: int) -> None:
         run: dict[str, Any] = {"load": LOAD, "round": number, "scheme": name, "began": now()}
         run |= {"options": SET[name].options, "sitting": len(beside.sittings), "load_before": load()}
         try:
-            run |= run_once(stage, AS, SET[name], f"{len(beside.runs) + 1:03d}")
+            run |= run_once(stage, LOADS[AS], SET[name], f"{len(beside.runs) + 1:03d}")
         except Exception as problem:
             run["left_out"] = failure(problem)
             traceback.print_exc()

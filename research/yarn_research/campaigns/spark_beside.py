@@ -12,26 +12,31 @@ import shutil
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 import msgspec
 
+from tests import http_client
 from tests.hadoop.artifacts import SPARK
 from tests.hadoop.attached import QUEUES, Attached, prepare
 from tests.hadoop.configuration import Shape
 from tests.hadoop.jobs import Job, Plan
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.spark_draining import SparkJob, Work, event_log_in, expected_digest, plugin_in
+from tests.hadoop.spark_records import asked
 from yarn_research.campaigns.bench import failure
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head, load, machine, now
 from yarn_research.campaigns.schemes import MUTABLE, TUNED, Scheme
 from yarn_research.campaigns.spark_events import Told, read
 from yarnctl.command_line import print_json
+from yarnctl.deciding.model import Drain
 from yarnctl.deciding.records import Transition
+from yarnctl.frameworks.spark.observing import executor_in
+from yarnctl.frameworks.spark.rest import Executor, ExecutorLogs
 
 KIND = "spark-production"
 SHAPE = Shape(nodes=3, node_memory_mib=3072, container_mib=1024, own_hosts=True)
@@ -101,15 +106,54 @@ def order_of(name: str, number: int) -> list[str]:
     return found
 
 
-def run_once(stage: Stage, name: str, scheme: Scheme, at: str) -> dict[str, Any]:
-    """Run one scheme once; return what was seen."""
+def run_once(
+    stage: Stage, work: Work, scheme: Scheme, at: str, killed: Sequence[Ended] = ()
+) -> dict[str, Any]:
+    """Run one scheme once; return what was seen. ``killed``: executors that are killed, in their order."""
     stage.cluster.restart_manager(scheme.changes())
     if not scheme.attached:
-        return _jobs(stage, name, scheme, at)
+        return _jobs(stage, work, scheme, at, killed)
     with Attached(stage.cluster, stage.folder / f"state-{at}", scheme.options) as daemon:
-        seen = _jobs(stage, name, scheme, at)
+        seen = _jobs(stage, work, scheme, at, killed)
         freed = daemon.reached("freed")
-        return {**seen, "freed": len(freed), "held_s": held_s(freed, daemon.reached("granted"))}
+        ended = ended_by(asked(daemon), daemon.reached("suspending"), seen.get("production_at_ms", 0))
+        return {
+            **seen,
+            "freed": len(freed),
+            "held_s": held_s(freed, daemon.reached("granted")),
+            "ended": ended,
+        }
+
+
+class Ended(NamedTuple):
+    """An executor that was ordered to leave, or is killed, so long after production came."""
+
+    executor: str
+    after_s: float
+
+
+def ended_by(drains: Iterable[Drain], ordered: Iterable[Transition], began_ms: int) -> list[Ended]:
+    """Return the executors that orders named, and when each was sent."""
+    at_ms = {move.order: move.at_ms for move in ordered}
+    return [
+        Ended(executor_in(each.application, each.attempt) or "", (at_ms[each.order] - began_ms) / 1000)
+        for each in drains
+        if each.order in at_ms
+    ]
+
+
+def kill(cluster: Cluster, research: SparkJob, executors: Sequence[Ended], began_ms: int) -> None:
+    """Kill executors in their order, each so long after an instant."""
+    for each in executors:
+        time.sleep(
+            max(0.0, began_ms / 1000 + each.after_s - time.time())
+        )  # when it was ordered in another run
+        rows = {row["id"]: row for row in research.driver("allexecutors")}
+        container = Executor(
+            each.executor, logs=ExecutorLogs(**rows[each.executor]["executorLogs"])
+        ).container
+        url = f"{cluster.rm_url}/ws/v1/cluster/containers/{container}/signal/FORCEFUL_SHUTDOWN"
+        http_client.post(f"{url}?user.name=root", timeout=20).raise_for_status()
 
 
 def held_s(freed: Iterable[Transition], granted: Iterable[Transition]) -> list[float]:
@@ -118,29 +162,30 @@ def held_s(freed: Iterable[Transition], granted: Iterable[Transition]) -> list[f
     return [(move.at_ms - ended_ms[move.order]) / 1000 for move in granted if move.order in ended_ms]
 
 
-def _jobs(stage: Stage, name: str, scheme: Scheme, at: str) -> dict[str, Any]:
+def _jobs(stage: Stage, work: Work, scheme: Scheme, at: str, killed: Sequence[Ended]) -> dict[str, Any]:
     if not scheme.with_research:
         return {"production": _took(Job(stage.cluster, PRODUCTION, stage.folder, at))}
     folder = stage.folder / f"run-{at}"
     events = folder / "events"
     events.mkdir(parents=True)
-    wrap = ("--plugin", stage.plugin) if scheme.name == "plugin" else ()
+    wrap = ("--plugin", stage.plugin) if scheme.name in ("plugin", "killed") else ()
     settings = event_log_in(str(events))
     found: dict[str, Any] = {}
     with SparkJob(
-        stage.cluster, folder / "job", wrap=wrap, settings=settings, executors=EXECUTORS, work=LOADS[name]
+        stage.cluster, folder / "job", wrap=wrap, settings=settings, executors=EXECUTORS, work=work
     ) as research:
         research.until_marked("map", 1)
         began_ms = research.row()["startedTime"]  # its id is looked up among those that run: now it does
         if scheme.with_production:
-            research.until_marked("key", arriving(LOADS[name]))
+            research.until_marked("map" if work.program == "scan" else "key", arriving(work))
             job = Job(stage.cluster, PRODUCTION, stage.folder, at)
+            found["production_at_ms"] = job.row()["startedTime"]
+            kill(stage.cluster, research, killed, found["production_at_ms"])
             found["production"] = _took(job)
-            found["arrived_s"] = (job.row()["startedTime"] - began_ms) / 1000
+            found["arrived_s"] = (found["production_at_ms"] - began_ms) / 1000
         digest = research.until_over()
     with next(events.iterdir()).open(encoding="utf-8") as lines:
         told = read(lines)
-    work = LOADS[name]
     marks = research.counted()
     found["research"] = {
         "took_s": research.took_s(),
@@ -154,8 +199,8 @@ def _jobs(stage: Stage, name: str, scheme: Scheme, at: str) -> dict[str, Any]:
 
 
 def arriving(work: Work) -> int:
-    """Return how many keys have begun when production comes."""
-    return round(work.keys * ARRIVES_RATIO)
+    """Return how many keys (of a scan: maps) have begun when production comes."""
+    return round((work.maps if work.program == "scan" else work.keys) * ARRIVES_RATIO)
 
 
 def _took(job: Job) -> dict[str, Any]:
@@ -192,7 +237,7 @@ def _round(stage: Stage, beside: Beside, name: str, number: int) -> None:
         run: dict[str, Any] = {"load": name, "round": number, "scheme": scheme, "began": now()}
         run |= {"sitting": len(beside.sittings), "load_before": load()}
         try:
-            run |= run_once(stage, name, SCHEMES[scheme], f"{len(beside.runs) + 1:03d}")
+            run |= run_once(stage, LOADS[name], SCHEMES[scheme], f"{len(beside.runs) + 1:03d}")
         except Exception as problem:
             run["left_out"] = failure(problem)
             traceback.print_exc()

@@ -50,7 +50,12 @@ class Session:
     """
 
     def __init__(
-        self, cluster: Cluster, folder: Path, kind: SessionKind, wrap: Sequence[str], settings: Sequence[str]
+        self,
+        cluster: Cluster,
+        folder: Path,
+        kind: SessionKind,
+        wrap: Sequence[str] | None,
+        settings: Sequence[str],
     ) -> None:
         self.cluster, self.folder, self.kind = cluster, folder, kind
         folder.mkdir(parents=True)
@@ -89,7 +94,7 @@ class Session:
         (self.folder / "end").touch()
         if self.kind == "spark-shell" and self._process.poll() is None:
             self._type(":quit\n")
-        if self.kind == "thrift-server" or error is not None:
+        if self._alive() and (self.kind == "thrift-server" or error is not None):
             os.killpg(self._process.pid, signal.SIGTERM)
         try:
             self._process.wait(60)

@@ -35,7 +35,7 @@ from yarn_research.campaigns.spark_sessions import Session, expected
 
 KIND = "spark-untagged"
 GONE_S, LOOK_S, EXECUTORS = 40.0, 0.2, 5
-COUNTING = ("spark.executor.maxNumFailures=1", "spark.excludeOnFailure.enabled=true",
+COUNTING = ("spark.executor.maxNumFailures=1", "spark.yarn.maxAppAttempts=1", "spark.excludeOnFailure.enabled=true",
             "spark.yarn.executor.launch.excludeOnFailure.enabled=true")  # fmt: skip
 
 
