@@ -191,7 +191,7 @@ class Application:
     """The ResourceManager's record of one application; the AM's side is ``master``.
 
     ``label``: the node label of requests that name none ("": nodes without one). ``ranked_mib``: the memory
-    by which a fair leaf of a tree orders it.
+    by which a fair leaf of a tree orders it. ``blacklist``: names of the nodes from which it takes nothing.
     """
 
     number: int
@@ -216,6 +216,7 @@ class Application:
     master: Any = None
     am_container: Container | None = None
     label: str = ""
+    blacklist: frozenset[str] = frozenset()
     priority: int = field(init=False)
     order: tuple[int, int] = field(init=False)
 

@@ -216,6 +216,8 @@ class CapacityScheduler:
             room_mib = queue.maximum_mib - queue.used_mib
             room_vcores = queue.maximum_vcores - queue.used_vcores
             for app in queue.demand:
+                if node.name in app.blacklist:
+                    continue
                 for ask in app.asks:
                     if ask.memory_mib > room_mib or ask.vcores > room_vcores:
                         break

@@ -75,6 +75,8 @@ NUMBERS = {
     "draws._GOLDEN": 0x9E3779B97F4A7C15,
     "draws._MASK": 2**64 - 1,
     "looks.STALE_MS": 2500,
+    "not_granted.LOCALITY_DELAY": 40,
+    "not_granted.MORE_HEARTBEATS": 2,
     "forecast.SCALE": 10**9,
     "ledger_state.DOUBLINGS_MAX": 10,
     "foresight.LASTS_MS": 60_000,

@@ -72,14 +72,20 @@ class Played:
         )
 
     def call(
-        self, app: AppRecord, *asks: tuple[int, int], attempt: int = 1, release: tuple[str, ...] = ()
+        self,
+        app: AppRecord,
+        *asks: tuple[int, int],
+        attempt: int = 1,
+        release: tuple[str, ...] = (),
+        blacklist: tuple[str, ...] | None = None,
     ) -> Allocated:
         """An AM's heartbeat; asks are (priority, count) of one slot each."""
         key = (app.id, attempt)
         self.calls[key] = self.calls.get(key, 0) + 1
         return self.manager.allocate(
             Allocate(application=app.id, attempt=attempt, number=self.calls[key],
-                asks=tuple(AskChange(priority, 1024, 1, count) for priority, count in asks), release=release)
+                asks=tuple(AskChange(priority, 1024, 1, count) for priority, count in asks), release=release,
+                blacklist=blacklist)
         )  # fmt: skip
 
     def bye(self, app: AppRecord, status: Any = "SUCCEEDED", attempt: int = 1):

@@ -83,6 +83,20 @@ class Nested:
             {KIND: MapReduce(transport)},
         )
 
+    def observing(self) -> tuple[Publisher, Loop]:
+        """Return a daemon that only observes, and what it publishes."""
+        port, publisher = self.port(), Publisher()
+        publisher.ungranted = Ungranted(port.activities)
+        loop = Loop(
+            Controller(PATHS),
+            GuardedPort(port, WriteGuard(None, lambda: None, Misdirection()), enforce=False),
+            MemoryJournal(),
+            publisher,
+            clock_ms=lambda: self.played.wall_ms,
+            observe_soon=port.observe_soon,
+        )
+        return publisher, loop
+
     def beat(self, times: int = 1) -> None:
         """Let all nodes have heartbeats."""
         for _ in range(times):
@@ -271,17 +285,7 @@ def test_explain_shows_yarns_own_words(tmp_path):
         one.background.run(lambda: one.hold("root.eng.lab", 6))
         one.background.run(lambda: one.hold("root.res", 6))
         prod = one.background.run(lambda: one.hold("root.eng.prod", 2))
-        port = one.port()
-        publisher = Publisher()
-        publisher.ungranted = Ungranted(port.activities)
-        loop = Loop(
-            Controller(PATHS),
-            GuardedPort(port, WriteGuard(None, lambda: None, Misdirection()), enforce=False),
-            MemoryJournal(),
-            publisher,
-            clock_ms=lambda: one.played.wall_ms,
-            observe_soon=port.observe_soon,
-        )
+        publisher, loop = one.observing()
         told = []
         for _ in range(5):
             loop._once()
@@ -292,6 +296,29 @@ def test_explain_shows_yarns_own_words(tmp_path):
     assert rejected in told[0]
     assert "YARN reports" not in told[0]
     assert told[-1].endswith("YARN reports at root.eng, node n2:1: 'Queue hits max-capacity limit'")
+
+
+def test_a_request_that_is_not_granted_counts_as_waiting_after_some_heartbeats(nested):
+    """Its master refuses the only node with free capacity, until it does not any more."""
+    played, run = nested.played, nested.background.run
+    run(lambda: played.node("n1:1", 8))
+    run(lambda: nested.hold("root.res", 6))
+    prod = run(lambda: played.submit("root.eng.prod", mib=1024))
+    run(lambda: played.beat("n1:1"))
+    run(lambda: played.up(prod))
+    run(lambda: played.node("n2:1", 1))
+    run(lambda: played.call(prod, (10, 1), blacklist=("n2:1",)))
+    publisher, loop = nested.observing()
+    kinds = []
+    for _ in range(6):
+        run(nested.beat)
+        loop._once()
+        [waiting] = publisher.view.waiting.values()
+        kinds.append(waiting.kind)
+    assert kinds == ["fits", "fits", "fits", "rejected", "rejected", "rejected"]
+    run(lambda: played.call(prod, blacklist=()))
+    run(nested.beat)
+    assert prod.actor.containers == 2
 
 
 def put_maximum(one: Nested, queue: str, percent: str) -> int:

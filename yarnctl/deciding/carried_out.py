@@ -35,14 +35,17 @@ def shortages(
 ) -> dict[str, int]:
     """Return how many containers each requester would lack, those without a lack left out.
 
-    ``choices``: requester and choice, of one partition. ``placed_before``: what would be placed without them.
+    ``choices``: requester and choice, of one partition; a requester to which YARN does not grant what is free
+    is not judged. ``placed_before``: what would be placed without them.
     """
     leaving, returning, promised = [], dict[str, list[Resources]](), dict[str, int]()
     for requester, choice in choices:
+        is_judged = requester not in inputs.not_granted
         for pick in choice.picks:
             task = pick.task
             leaving.append(EndingContainer(pick.application, task.node, task.size))
-            promised[requester] = promised.get(requester, 0) + pick.serves
+            if is_judged:
+                promised[requester] = promised.get(requester, 0) + pick.serves
             if task.kind not in LEAVING:
                 returning.setdefault(pick.application, []).append(task.size)
     if not leaving:
@@ -51,7 +54,7 @@ def shortages(
         EndingContainer(order.victim, order.node, order.size)
         for order in inputs.here(ledger.expected_room(inputs.as_of_ms))
     ]
-    snapshot, ending = _returned(inputs.snapshot, returning), [*coming, *leaving]
+    snapshot, ending = _returned(inputs.granting, returning), [*coming, *leaving]
     outcomes = _outcomes(snapshot, ending, {each.node for each in ending})
     found = {}
     for name, count in promised.items():

@@ -288,6 +288,7 @@ class Controller:
         self._observe_again = observation.snapshot is not None and _overtaken(observation)
         effects.add(work.time_out(now_ms))
         effects.add(work.repeat(now_ms))
+        self._looks.note_in_vain(effects.records)
         self.ledger.retire(now_ms)
         return self._decide(effects, now_ms) if self._defer(effects, observation, cluster) else ()
 
@@ -337,7 +338,7 @@ class Controller:
         elif cluster == "quiet":
             # The demand probe shows no pending request of a preempting application.
             self._deferred, self.verdicts = None, {}
-            self._looks.refused = {}
+            self._looks.refused, self._looks.not_granted.rows = {}, {}
             self._looks.self_help.quiet()
             effects.add(end_overtaken(self._orders, None, {}, self.now_ms))
             effects.add(settle_needless(self._orders, None, observation.as_of_ms, self.now_ms))
@@ -360,6 +361,7 @@ class Controller:
         """Begin a decision: forget what ended, withdraw excess orders, keep YARN's order."""
         requesting = merged(snapshot)
         self._looks.keep_waiting(requesting)
+        self._looks.not_granted.look(requesting, as_of_ms)
         if remembered := remembered_of(self.ledger):
             alive = {view.application for view in snapshot.applications}
             for name in remembered:
@@ -373,7 +375,8 @@ class Controller:
         self._deferred = _Deferred(snapshot, simulated, as_of_ms, doubted, self.now_ms, 0, {}, silent)
         self._inputs.begin_snapshot()
         if not self._observe_again:  # used and free capacity cannot be distinguished: withdraw nothing
-            effects.add(settle_needless(self._orders, simulated.snapshot, as_of_ms, self.now_ms))
+            not_granted = self._looks.not_granted.concluded()
+            effects.add(settle_needless(self._orders, simulated.snapshot, as_of_ms, self.now_ms, not_granted))
         effects.add(self._looks.prioritise(snapshot, as_of_ms, self.now_ms))
         if self.settings.governed:
             self._govern(effects, preempting, as_of_ms)
@@ -444,6 +447,7 @@ class Controller:
             real_labelled=held.simulated.real_labelled,
             self_help=self._looks.self_help if self.settings.governed else None,
             group_ms=held.group_ms,
+            not_granted=self._looks.not_granted.concluded(),
         )
         cluster_demand = self._demand(held, inputs)
         while True:
@@ -462,6 +466,7 @@ class Controller:
             if not unanswered:  # too many rounds: a job that was not read is not marked as silent
                 held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
         self._commit(effects, plan, now_ms, held.snapshot)
+        self._looks.not_granted.note(cluster_demand.granted, held.snapshot, held.as_of_ms)
         if self.settings.governed:
             lacking = [one.demand.trigger for one in plan.planned]
             for part in plan.demand.by_label.values():

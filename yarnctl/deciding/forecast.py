@@ -177,6 +177,17 @@ class QueueModel:
             ]
         return self._waiting
 
+    def add(self, view: ApplicationView) -> None:
+        """Add an application with its pending requests, at its place in the line."""
+        line = self.waiting()[self.head :]
+        line += [
+            SimulatedRequest(view, request.size, request.count, request.priority)
+            for request in sorted(view.requests)
+        ]
+        line.sort(key=lambda each: _serving_order(each.application))
+        self.pending.append(view)
+        self.leave(line)
+
     def copy(self) -> QueueModel:
         """Return a model that can be served without a change of this one."""
         found = QueueModel(self.view, self._applications, self.user_limits, total=self.total)

@@ -41,11 +41,28 @@ class Echo(NamedTuple):
     stale: int = 0
 
 
+class Fitting(NamedTuple):
+    """Since when an application's requests fit, until the conclusion is due ``within_ms`` later.
+
+    ``containers``: that it held; ``fitting``: of all applications, then. ``requested``: priorities and sizes
+    of its requests when they were concluded not to be granted (empty: not concluded). ``in_vain``: a
+    container that was freed for it did not reach it.
+    """
+
+    since_ms: int
+    within_ms: int
+    containers: int
+    fitting: int
+    requested: tuple[tuple[int, Resources], ...] = ()
+    in_vain: bool = False
+
+
 class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``refused``: the reason given last. ``order``: of urgency. ``sent``, ``declined``: priorities.
 
     ``waiting``: which applications had how many pending containers at ``waiting_at_ms`` (None: not observed).
     ``silent``: which jobs did not answer, since when, and how. ``self_help``: of governed levers.
+    ``fitting``: whose requests fit into free capacity.
     """
 
     refused: Mapping[str, TriggerReason] = {}
@@ -57,6 +74,7 @@ class LookMemory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     waiting_at_ms: int = 0
     silent: Mapping[str, tuple[int, Reason]] = {}
     self_help: HelpMemory | None = None
+    fitting: Mapping[str, Fitting] = {}
 
 
 class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_defaults=True):

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Mapping
 from yarnctl.deciding.governor import HelpMemory, SelfHelp
 from yarnctl.deciding.inputs import Echo, LookMemory
 from yarnctl.deciding.model import ApplicationView, Snapshot
+from yarnctl.deciding.not_granted import IN_VAIN, NotGrantedRequests
 from yarnctl.deciding.prioritising import Prioritiser
 from yarnctl.deciding.reasons.demand import TriggerReason
+from yarnctl.deciding.records import Record, Transition
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Effects, Settlement
@@ -85,6 +87,7 @@ class Looks:
         self.prioritiser = Prioritiser(settings)
         self.stale_asks = StaleAsks()
         self.self_help = SelfHelp()
+        self.not_granted = NotGrantedRequests()
         self._silent: dict[str, tuple[int, Reason]] = {}
 
     def left(self) -> LookMemory:
@@ -101,6 +104,7 @@ class Looks:
             waiting_at_ms=self._work.pending_at_ms,
             silent=dict(self._silent),
             self_help=self.self_help.memory if self._settings.governed else None,
+            fitting=dict(self.not_granted.rows),
         )
 
     def go_on(self, memory: LookMemory) -> None:
@@ -111,11 +115,12 @@ class Looks:
         self._work.pending, self._work.pending_at_ms = memory.waiting, memory.waiting_at_ms
         self._silent = dict(memory.silent)
         self.self_help.memory = memory.self_help or HelpMemory()
+        self.not_granted.rows = dict(memory.fitting)
 
     @property
     def remembers(self) -> bool:
         """Whether an observation without pending requests changes anything here."""
-        return bool(self.refused or self._work.pending or self.self_help.memory.seen)
+        return bool(self.refused or self._work.pending or self.self_help.memory.seen or self.not_granted.rows)
 
     def is_new(self, application: str, why: TriggerReason) -> bool:
         """Return whether this reason differs from the one given last, and remember it."""
@@ -138,6 +143,12 @@ class Looks:
         if self._settings.mode == "deadlines":
             found = self.prioritiser.update(snapshot, as_of_ms, now_ms)
         return Effects() if found is None else Effects((found[0],), found[1])
+
+    def note_in_vain(self, made: Iterable[Record]) -> None:
+        """Note containers that were freed and did not reach their requesters."""
+        for record in made if self.not_granted.rows else ():
+            if isinstance(record, Transition) and record.event in IN_VAIN:
+                self.not_granted.note_in_vain(self._work.ledger.settled[record.order].requester)
 
     def silent(self, now_ms: int) -> dict[str, Reason]:
         """Return the jobs that are excluded because they did not answer lately, and how."""

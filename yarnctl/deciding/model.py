@@ -130,13 +130,16 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     lower than the queue's maximum and not its ``user_limit``. ``active_limits``: the same of every user,
     NOTHING without pending requests of activated applications; read in mode ``guarantees`` only.
     ``held_back``: the applications that are not activated because of ``max-parallel-apps``.
+    ``heartbeat_ms``: the interval of a node's heartbeats (0: not known). ``located``: application -> how
+    many heartbeats its requests, which name hosts, wait for these before they are granted elsewhere.
     ``smallest``: the smallest container, where limits of users are computed (:class:`UserLimits`).
     ``user_percents``: of these queues the percentages below 100 of ``minimum-user-limit-percent``; a user's
     limit follows what all users of the queue hold. Both only in a tree, of nodes without a label.
 
     ``labelled``: label -> the same of its nodes, with the applications that use or request some;
-    ``left_out``, ``aside`` and ``held_back`` are not repeated there. Only these have ``nodes``, their live
-    nodes by name, and ``is_shared``: requests without a label may use what is idle there.
+    ``left_out``, ``aside``, ``held_back``, ``heartbeat_ms`` and ``located`` are not repeated there. Only
+    these have ``nodes``, their live nodes by name, and ``is_shared``: requests without a label
+    may use what is idle there.
     ``resource_names``: the components of vectors after memory and vcores. ``node_totals``: in a tree with
     such types, the sizes of the nodes that are not like ``largest_node``.
 
@@ -161,6 +164,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     user_limits: Mapping[str, Mapping[str, Resources]] = {}
     active_limits: Mapping[str, Mapping[str, Resources]] = {}
     held_back: tuple[str, ...] = ()
+    heartbeat_ms: int = 0
+    located: Mapping[str, int] = {}
     smallest: Resources = NOTHING
     user_percents: Mapping[str, float] = {}
     labelled: Mapping[str, Snapshot] = {}

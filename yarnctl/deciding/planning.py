@@ -51,6 +51,7 @@ from yarnctl.deciding.tree_model import placed_in
 from yarnctl.deciding.waiting_worth import price_for
 from yarnctl.units import Resources
 
+NO_NAMES: Mapping[str, bool] = MappingProxyType({})
 REVISIONS_MAX = 4
 """How often a plan is made again with fewer containers, before requesters are left out whole."""
 
@@ -470,22 +471,23 @@ def excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Ex
 
 def _excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ExcessOrders:
     """Return those of one partition."""
-    coming = inputs.here(ledger.expected_room(inputs.as_of_ms))
-    without = model_queues(inputs.snapshot, ())
-    placed, _ = placed_in(inputs.snapshot, without, FreeCapacity(inputs.snapshot.free_by_node))
-    with_coming = model_queues(inputs.snapshot, coming)
-    free = FreeCapacity(inputs.snapshot.free_by_node, coming)
-    placed_later, _ = placed_in(inputs.snapshot, with_coming, free)
+    coming, snapshot = inputs.here(ledger.expected_room(inputs.as_of_ms)), inputs.granting
+    without = model_queues(snapshot, ())
+    placed, _ = placed_in(snapshot, without, FreeCapacity(snapshot.free_by_node))
+    with_coming = model_queues(snapshot, coming)
+    free = FreeCapacity(snapshot.free_by_node, coming)
+    placed_later, _ = placed_in(snapshot, with_coming, free)
     due = {
         view.application: placed_later.get(view.application, 0) - placed.get(view.application, 0)
-        for view in inputs.snapshot.applications
+        for view in snapshot.applications
         if view.requests and is_preempting(view, settings)
     }
     for order in inputs.here(ledger.recently_settled_room(inputs.as_of_ms)):  # met since: not due again
         if order.requester in due:
             due[order.requester] -= order.serves
-    views, aside = inputs.snapshot.applications, inputs.snapshot.aside
-    kept = {view.application for view in views if view.queue in aside} if aside else ()
+    kept = set(inputs.not_granted)
+    if snapshot.aside:
+        kept |= {view.application for view in snapshot.applications if view.queue in snapshot.aside}
     return beyond(due, inputs.as_of_ms, ledger, kept, inputs.is_here)
 
 
@@ -528,8 +530,17 @@ def beyond(
     return ExcessOrders(tuple(moves), tuple(reversed(needless)))
 
 
-def settle_needless(settlement: Settlement, snapshot: Snapshot | None, as_of_ms: int, now_ms: int) -> Effects:
-    """Withdraw excess orders (no snapshot: no preempting application has pending requests)."""
+def settle_needless(
+    settlement: Settlement,
+    snapshot: Snapshot | None,
+    as_of_ms: int,
+    now_ms: int,
+    not_granted: Mapping[str, bool] = NO_NAMES,
+) -> Effects:
+    """Withdraw excess orders (no snapshot: no preempting application has pending requests).
+
+    ``not_granted``: as in :class:`yarnctl.deciding.preemptor.DemandInput`.
+    """
     effects, ledger, settings = Effects(), settlement.ledger, settlement.settings
     settlement.pending = None
     if not settings.model_scheduler or not ledger.open:
@@ -540,7 +551,8 @@ def settle_needless(settlement: Settlement, snapshot: Snapshot | None, as_of_ms:
         found = beyond({}, as_of_ms, ledger)
     else:
         pending = {view.application: pending_count(view) for view in merged(snapshot).applications}
-        found = excess_orders(DemandInput(snapshot, as_of_ms, now_ms), ledger, settings)
+        inputs = DemandInput(snapshot, as_of_ms, now_ms, not_granted=not_granted)
+        found = excess_orders(inputs, ledger, settings)
     for order, requester in found.moves:
         effects.add(settlement.transfer(order, requester, now_ms, RequesterHasRoom(order.requester)))
     for order in found.excess:

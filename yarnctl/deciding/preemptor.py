@@ -9,10 +9,13 @@ no task is read here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from types import MappingProxyType
 from typing import NamedTuple
+
+import msgspec
 
 from yarnctl.deciding.case import Candidate, Need
 from yarnctl.deciding.forecast import (
@@ -42,6 +45,7 @@ from yarnctl.deciding.reasons.demand import (
     NoQueueGives,
     NoQueueOverGuarantee,
     NotActivated,
+    NotGranted,
     OthersFirst,
     OutsideHours,
     QueueAtGuarantee,
@@ -94,7 +98,8 @@ class ClusterDemand(NamedTuple):
     ``refused`` are triggers without a decision, and why; ``free`` is the capacity per node that is not
     assigned; ``preemptable_queues`` is empty in deadline mode: every less urgent application counts.
     ``fitting``: how many pending containers of all applications fit into free or expected capacity;
-    ``placed``: how many of each do, without the free capacity of other partitions.
+    ``placed``: how many of each do, without the free capacity of other partitions; ``granted``: how many
+    into what is free now, of any partition.
     ``gives``: what may be taken of each queue (None: no limit). ``labelled``: label -> the demand for its
     nodes.
     """
@@ -107,6 +112,7 @@ class ClusterDemand(NamedTuple):
     gives: GivenLimits | None = None
     labelled: Mapping[str, ClusterDemand] = MappingProxyType({})
     placed: Mapping[str, int] = MappingProxyType({})
+    granted: Mapping[str, int] = MappingProxyType({})
 
     @property
     def by_label(self) -> Mapping[str, ClusterDemand]:
@@ -137,6 +143,8 @@ class DemandInput(NamedTuple):
     ``group_ms``: as in the observation with the tasks.
     ``label`` and ``is_here``: the partition of ``snapshot``, and which nodes are in it (None: all are).
     ``real_labelled``: label -> the same as ``real``. ``self_help``: where levers are governed.
+    ``not_granted``: application -> whether an order for it was in vain
+    (:mod:`yarnctl.deciding.not_granted`).
     """
 
     snapshot: Snapshot
@@ -153,6 +161,12 @@ class DemandInput(NamedTuple):
     is_here: HasNode | None = None
     self_help: SelfHelp | None = None
     group_ms: Mapping[str, int] = MappingProxyType({})
+    not_granted: Mapping[str, bool] = MappingProxyType({})
+
+    @property
+    def granting(self) -> Snapshot:
+        """The snapshot without the requests that YARN does not grant."""
+        return without_requests(self.snapshot, self.not_granted)
 
     def here(self, orders: Iterable[Order]) -> list[Order]:
         """Return the orders on nodes of the partition."""
@@ -177,6 +191,19 @@ class DemandInput(NamedTuple):
         )
 
 
+def without_requests(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
+    """Return the snapshot with no requests of these applications."""
+    if not names:
+        return snapshot
+    return msgspec.structs.replace(
+        snapshot,
+        applications=tuple(
+            msgspec.structs.replace(view, requests=()) if view.application in names else view
+            for view in snapshot.applications
+        ),
+    )
+
+
 def pending_count(view: ApplicationView) -> int:
     """Return how many pending containers an application has."""
     return sum(request.count for request in view.requests)
@@ -193,7 +220,10 @@ def demand(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ClusterDe
             shared.append(part.snapshot)
     found = _demand(inputs.of_label(""), ledger, settings, shared)
     if labelled:
-        found = found._replace(labelled=labelled)
+        granted = Counter(found.granted)
+        for each in labelled.values():
+            granted.update(each.granted)
+        found = found._replace(labelled=labelled, granted=granted)
     return _with_left_out(found, inputs, ledger, settings) if inputs.snapshot.left_out else found
 
 
@@ -243,6 +273,7 @@ def _modelled_demand(
     snapshot = inputs.snapshot
     coming = inputs.here(ledger.expected_room(inputs.as_of_ms))
     queues = model_queues(snapshot, coming)
+    not_granted = _take_out(queues, inputs.not_granted)
     shares = guarantee_shares(snapshot, coming, settings) if settings.mode == "guarantees" else None
     over = _preemptable_queues(queues, settings) if shares is None else shares.victims()
     shut = outside_hours(settings.hours or (), over, inputs.now_ms)
@@ -252,7 +283,9 @@ def _modelled_demand(
     placed = dict(placed_here)
     if shared:
         _place_on_shared(queues, shared, placed, tree)
-    stuck = _stuck(queues, settings)
+    granted = _granted_now(inputs, shared) if coming else placed
+    in_vain = _bring_back(not_granted, queues, tree, inputs, settings)
+    stuck = _stuck(queues, settings) | {view.application: (view, pending_count(view)) for view in in_vain}
     allowance = _allowance(inputs, stuck, ledger)
     beyond: dict[str, TriggerReason] = {}
     if shares is not None:
@@ -281,7 +314,14 @@ def _modelled_demand(
         admitted, reasons = takers.admitted, takers.refused
     else:
         below = TreeSimulation(
-            tree, victims, is_requester, allowance, free, relieved, snapshot.resource_names
+            tree,
+            victims,
+            is_requester,
+            allowance,
+            free,
+            relieved,
+            snapshot.resource_names,
+            inputs.not_granted,
         )
         admitted, reasons, helped = below.admitted, below.refused, below.helped
     wishes = []
@@ -289,19 +329,68 @@ def _modelled_demand(
         help_of = helped.get(name, EVERY_VICTIM)
         if settings.mode != "deadlines" and len(help_of.victims) == len(victims):
             help_of = help_of._replace(victims=())  # every one of them
+        if name in inputs.not_granted and help_of.beside is None:
+            help_of = help_of._replace(beside=snapshot.largest_node)  # not where a whole request fits
         wishes.append(_wish(inputs, ledger, admission, placed.get(name, 0), help_of))
     left = free.free
     if tree is not None:  # the node that a requester reserves serves it
         left = left | {node: free.held[node] for node, name in tree.held.items() if name in admitted}
-    reasons |= beyond
+    reasons |= beyond | {view.application: NotGranted() for view in in_vain}
     refused = [
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
         for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
     ]
     gives = _limits(snapshot, coming, victims, settings) if shares is None else shares.limits
     return ClusterDemand(
-        tuple(wishes), tuple(refused), left, victims, sum(placed.values()), gives, placed=placed_here
+        tuple(wishes),
+        tuple(refused),
+        left,
+        victims,
+        sum(placed.values()),
+        gives,
+        placed=placed_here,
+        granted=granted,
     )
+
+
+def _take_out(queues: Mapping[str, QueueModel], names: Collection[str]) -> list[ApplicationView]:
+    """Take requests that YARN does not grant out of the queues; return their applications."""
+    found: list[ApplicationView] = []
+    for queue in queues.values() if names else ():
+        found += [view for view in queue.pending if view.application in names]
+        queue.pending = [view for view in queue.pending if view.application not in names]
+    return found
+
+
+def _bring_back(
+    views: Iterable[ApplicationView],
+    queues: Mapping[str, QueueModel],
+    tree: QueueTreeModel | None,
+    inputs: DemandInput,
+    settings: Settings,
+) -> list[ApplicationView]:
+    """Let containers be freed for requests that are not granted; return those for which that was in vain."""
+    in_vain: list[ApplicationView] = []
+    for view in views:
+        if not is_preempting(view, settings):
+            continue
+        if inputs.not_granted[view.application]:
+            in_vain.append(view)
+        elif tree is None:
+            queues[view.queue].add(view)
+        else:
+            tree.add(view)
+    return in_vain
+
+
+def _granted_now(inputs: DemandInput, shared: Sequence[Snapshot]) -> dict[str, int]:
+    """Return how many containers of each application fit into what is free now."""
+    snapshot = inputs.granting
+    queues = model_queues(snapshot, ())
+    placed, tree = placed_in(snapshot, queues, FreeCapacity(snapshot.free_by_node))
+    if shared:
+        _place_on_shared(queues, shared, placed, tree)
+    return placed
 
 
 def _wish(
@@ -372,14 +461,20 @@ def _allowance(
     """Return how many containers each may get more, by the state in the snapshot.
 
     Stale requests are subtracted from the requests that fit nowhere: a stale one must not cause a suspension.
+    For requests that fit and are not granted one order is open at a time.
     """
-    return {
+    allowance = {
         name: min(
             pending_count(view) - ledger.promised(name, inputs.as_of_ms, inputs.is_here),
             containers - inputs.stale.get(name, 0),
         )
         for name, (view, containers) in stuck.items()
     }
+    for name, in_vain in inputs.not_granted.items():
+        if name in allowance:
+            most = 0 if in_vain or any(ledger.of_requester(name)) else 1
+            allowance[name] = min(allowance[name], most)
+    return allowance
 
 
 def _up_to_the_share(

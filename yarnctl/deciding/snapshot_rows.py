@@ -77,8 +77,8 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     ``free``: nodes whose free capacity differs (None: none any more, or gone); ``reserved`` (by node), and of
     what is read, ``reserved_free``, ``reserved_priority``, ``node_totals``, ``left_out``, ``aside``,
-    ``reservations`` (by application), both limits of users, ``held_back``, ``user_percents`` and
-    ``left_alone``: all of them, if they differ. A flat tree has no ``parents``; they are sorted by path.
+    ``reservations`` (by application), both limits of users, ``held_back``, ``user_percents``, ``left_alone``
+    and ``located``: all of them, if they differ. A flat tree has no ``parents``; they are sorted by path.
     ``labelled``: of the labels of which something differs; only these have ``nodes``.
     """
 
@@ -111,6 +111,8 @@ class SnapshotChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     resource_names: tuple[str, ...] | None = None
     left_alone: tuple[str, ...] | None = None
     node_totals: Mapping[str, Resources] | None = None
+    heartbeat_ms: int | None = None
+    located: Mapping[str, int] | None = None
 
 
 NO_CHANGE = SnapshotChange()
@@ -186,6 +188,8 @@ class Writer:
         self._user_percents: dict[str, float] = {}
         self._left_alone: tuple[str, ...] = ()
         self._node_totals: dict[str, Resources] = {}
+        self._heartbeat_ms = 0
+        self._located: dict[str, int] = {}
         self._total = self._largest = self._smallest = NOT_READ
 
     def change(self, snapshot: Snapshot) -> SnapshotChange:
@@ -197,6 +201,7 @@ class Writer:
         user_limits, active_limits = _by_name(snapshot.user_limits), _by_name(snapshot.active_limits)
         user_percents = dict(sorted(snapshot.user_percents.items()))
         node_totals = dict(sorted(snapshot.node_totals.items()))
+        located = dict(sorted(snapshot.located.items()))
         left_alone = tuple(sorted(name for name, view in self._views.items() if view.left_alone))
         free: dict[str, Resources | None] = {
             node: size for node, size in snapshot.free_by_node.items() if self._free.get(node) != size
@@ -238,7 +243,10 @@ class Writer:
             resource_names=snapshot.resource_names if snapshot.resource_names != self._names else None,
             left_alone=left_alone if left_alone != self._left_alone else None,
             node_totals=node_totals if node_totals != self._node_totals else None,
+            heartbeat_ms=snapshot.heartbeat_ms if snapshot.heartbeat_ms != self._heartbeat_ms else None,
+            located=located if located != self._located else None,
         )
+        self._heartbeat_ms, self._located = snapshot.heartbeat_ms, located
         self._left_alone, self._node_totals = left_alone, node_totals
         self._names = snapshot.resource_names
         for label in change.labels_gone:
@@ -330,6 +338,8 @@ class Reader:
         self.resource_names: tuple[str, ...] = ()
         self.left_alone: frozenset[str] = frozenset()
         self.node_totals: Mapping[str, Resources] = {}
+        self.heartbeat_ms = 0
+        self.located: dict[str, int] = {}
 
     def snapshot(self, change: SnapshotChange) -> Snapshot:
         """Apply a change; return the new snapshot."""
@@ -357,6 +367,8 @@ class Reader:
             is_shared=self.is_shared,
             resource_names=self.resource_names,
             node_totals=self.node_totals,
+            heartbeat_ms=self.heartbeat_ms,
+            located=self.located,
         )
 
     def _views(self) -> tuple[ApplicationView, ...]:
@@ -414,6 +426,9 @@ class Reader:
         self.resource_names = change.resource_names or self.resource_names
         if change.node_totals is not None:
             self.node_totals = change.node_totals
+        if change.heartbeat_ms is not None:
+            self.heartbeat_ms = change.heartbeat_ms
+        self.located = self.located if change.located is None else dict(change.located)
         if change.left_alone is not None:
             self.left_alone = frozenset(change.left_alone)
 

@@ -75,7 +75,7 @@ _OF_TASKS: dict[CauseCode, TimeCause] = {
 def time_cause(verdict: WaitingVerdict) -> TimeCause:
     """Return the cause under which an application's waiting counts: of tasks, that of the most of them."""
     found = verdict.found
-    if found == "placed":
+    if found == "placed" or isinstance(found, demand.NotGranted):
         return "grant"
     if found == "in-flight":
         return "in-flight"

@@ -7,7 +7,7 @@ at once, as in :mod:`yarnctl.deciding.forecast`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from yarnctl.deciding.forecast import FreeCapacity, Servable, SimulatedRequest, below_guarantee, held_by_none
@@ -38,6 +38,7 @@ class TreeSimulation:
     For each container of a requester the victims are tried, first the one that is furthest over its
     guarantee.
     ``helped``: of each admitted application, which queues' containers help it. ``relieved``: as there.
+    ``not_granted``: applications to which YARN does not grant what is free.
     """
 
     def __init__(
@@ -49,7 +50,9 @@ class TreeSimulation:
         free: FreeCapacity,
         relieved: Mapping[str, None] | None = None,
         resource_names: Sequence[str] = (),
+        not_granted: Collection[str] = (),
     ) -> None:
+        self.not_granted = not_granted
         self.tree = tree
         self.resource_names = resource_names
         self.free = free
@@ -131,7 +134,8 @@ class TreeSimulation:
         """Take free capacity for a request that waited only behind another one of its leaf."""
         own_resources = self.tree.reserved.get(request.application.application, NOTHING)
         return (
-            self.free.fits(request.size)
+            request.application.application not in self.not_granted
+            and self.free.fits(request.size)
             and queue.binding(request.size, own_resources) is None
             and self._outcome(queue, request.size) is None
             and self.free.place(request.size)

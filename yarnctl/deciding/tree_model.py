@@ -213,6 +213,17 @@ class QueueTreeModel:
             if above.active:
                 return
 
+    def add(self, view: ApplicationView) -> None:
+        """Add an application with its pending requests to its leaf."""
+        queue = self.leaves[view.queue]
+        assert queue.model is not None
+        queue.model.add(view)
+        if queue.fair:
+            leaving_mib = queue.model.leaving_mib.get(view.application, 0)
+            self._used_mib[view.application] = view.used.memory_mib - leaving_mib
+            queue.model.reorder(self._used_mib)
+        self.open(queue)
+
     def close_idle(self) -> None:
         """Take the leaves without pending requests out of the descent."""
         for queue in self.leaves.values():

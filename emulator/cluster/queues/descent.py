@@ -157,6 +157,8 @@ class Descent:
             size = ask.size
             if not fits(size, plus(headroom, own_resources)):
                 return Outcome(kept=headroom)
+            if self._node.name in app.blacklist:
+                continue
             if not ask.label and not self._missed(ask) and self.shares_idle:
                 continue
             found = self._offer(queue, app, ask, minus(size, headroom), over)

@@ -115,6 +115,8 @@ class MasterCalls:
             for one in message.asks
             if one.priority > 0 and one.memory_mib > 0 and one.vcores > 0  # priority 0 is the AM's own
         ]
+        if message.blacklist is not None:
+            app.actor.blacklist = frozenset(message.blacklist)
         self._state.actor.allocate(app.actor, asks)
         for name in message.release:
             container = app.containers.get(name)

@@ -240,7 +240,7 @@ class Rows:
                 "nodeHttpAddress": attempt.node.http_address,
                 "nodeId": attempt.node.id,
                 "logsLink": _logs(attempt, app),
-                "blacklistedNodes": "",
+                "blacklistedNodes": ",".join(sorted(app.actor.blacklist)),
                 "nodesBlacklistedBySystem": "",
                 "appAttemptId": attempt.id,
                 "appAttemptState": attempt.state,

@@ -149,7 +149,10 @@ class AskChange(msgspec.Struct, frozen=True):
 
 
 class Allocate(msgspec.Struct, frozen=True, kw_only=True):
-    """An AM's heartbeat. ``number`` counts up by one with each answered call of this attempt."""
+    """An AM's heartbeat. ``number`` counts up by one with each answered call of this attempt.
+
+    ``blacklist``: the nodes from which it takes no container (None: as before).
+    """
 
     application: str
     attempt: int
@@ -157,6 +160,7 @@ class Allocate(msgspec.Struct, frozen=True, kw_only=True):
     asks: tuple[AskChange, ...] = ()
     release: tuple[str, ...] = ()
     progress_ratio: float = 0.0
+    blacklist: tuple[str, ...] | None = None
 
 
 class Granted(msgspec.Struct, frozen=True, kw_only=True):

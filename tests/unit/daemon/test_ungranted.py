@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import msgspec
-import pytest
 
 from tests.golden.tables import app, cluster
 from tests.unit.attach.test_activities import Heartbeats
 from tests.unit.hadoop.test_activities import BIG, HEADROOM, SKIPPED
-from yarnctl.daemon.view.ungranted import Ungranted, heartbeats_until_granted
+from yarnctl.daemon.view.ungranted import Ungranted
 from yarnctl.daemon.view.why_waiting import Waiting, sentence
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.reasons.demand import NoTaskMayStop
 from yarnctl.deciding.reasons.rooting import code
 from yarnctl.deciding.reasons.waiting_reasons import ContainersOrdered, FitsNotGranted
-
-
-@pytest.mark.parametrize(
-    ("fitting", "nodes", "live", "located", "expected"),
-    [
-        (24, 3, 3, 0, 10),  # measured on 3.4.2: the last one after 9 s
-        (1, 3, 3, 0, 3),
-        (7, 3, 3, 0, 5),
-        (1, 0, 3, 0, 3),  # into what orders free
-        (24, 3, 3, 24, 10 + 1 + 8),  # each waits for its hosts: at most a round for the rack, then off it
-        (1, 1, 100, 5, 3 + 1 + 1),
-    ],
-)
-def test_heartbeats_until_granted(fitting, nodes, live, located, expected):
-    assert heartbeats_until_granted(fitting, nodes, live, located) == expected
 
 
 class Waits:
@@ -38,11 +22,13 @@ class Waits:
         self.beats = Heartbeats(SKIPPED)
         self.ungranted = Ungranted(self.beats.reader)
         self.held = 3
+        self.located: dict[str, int] = {}
         self.waiting = Waiting("fits", FitsNotGranted(2, ("a:1", "b:1")), fitting=4)
 
     def snapshot(self) -> Snapshot:
         view = msgspec.structs.replace(app(BIG, "root.res", self.held), requests=())
-        return cluster(view, guaranteed={"root.res": 5}, free={"a:1": 2, "b:1": 2})
+        seen = cluster(view, guaranteed={"root.res": 5}, free={"a:1": 2, "b:1": 2})
+        return msgspec.structs.replace(seen, located=self.located)
 
     def tick(self) -> Waiting:
         """Let one second pass; return the reason that is shown."""
@@ -86,7 +72,7 @@ def test_a_grant_and_more_requests_begin_the_wait_anew():
 
 def test_requests_that_name_hosts_get_more_time():
     waits = Waits()
-    waits.beats.reader.located.add(BIG)
+    waits.located = {BIG: 2}
     assert {code(waits.tick().why) for _ in range(6)} == {"grant-expected"}
     assert code(waits.tick().why) == "fits-not-granted"
 

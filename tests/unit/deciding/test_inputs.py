@@ -102,7 +102,8 @@ def without_change(part: str, value: object) -> Callable[[Observed], Observed]:
 
 PARTS = {
     **{
-        f"memory.{part}": without_memory(part) for part in ("refused", "order", "sent", "declined", "waiting")
+        f"memory.{part}": without_memory(part)
+        for part in ("refused", "order", "sent", "declined", "waiting")
     },
     **{
         f"row.{column}": without_column(column, value)
@@ -304,7 +305,12 @@ def test_a_tree_is_written_by_what_changes_and_a_flat_one_not_at_all() -> None:
     busier = msgspec.structs.replace(busier, active_limits={"root.res": {"u": slots(1)}})
     flat = msgspec.structs.replace(busier, parents=(), reserved={}, user_limits={}, active_limits={})
     nested = msgspec.structs.replace(
-        nested, held_back=("late",), reserved_priority={"n1": 20}, node_totals={"n2": slots(2)}
+        nested,
+        held_back=("late",),
+        reserved_priority={"n1": 20},
+        node_totals={"n2": slots(2)},
+        heartbeat_ms=400,
+        located={"m": 3},
     )
     for snapshot, parents, gone in (
         (nested, ["root", "root.eng"], []),
@@ -321,6 +327,8 @@ def test_a_tree_is_written_by_what_changes_and_a_flat_one_not_at_all() -> None:
         assert seen.active_limits == snapshot.active_limits
         assert seen.reserved_priority == snapshot.reserved_priority
         assert seen.node_totals == snapshot.node_totals
+        assert seen.heartbeat_ms == snapshot.heartbeat_ms
+        assert seen.located == snapshot.located
         assert again.change(seen) == change
     text = msgspec.json.encode(Writer(DEFAULT).change(flat))
     assert not any(

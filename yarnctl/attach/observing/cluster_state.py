@@ -30,6 +30,7 @@ from yarnctl.attach.connection.connection import Connection
 from yarnctl.attach.observing.activity_reader import ActivityReader
 from yarnctl.deciding.foresight import Prediction
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, QueueView, Snapshot
+from yarnctl.deciding.not_granted import heartbeats_for_hosts
 from yarnctl.deciding.queue_hold import QueueLimits
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.demand import NotModelled
@@ -241,6 +242,8 @@ class ClusterObserver:
             user_limits=views.user_limits(root_queue, snapshot.queues, self._connection.resource_names),
             active_limits=limits,
             held_back=held_back,
+            heartbeat_ms=self._activities.heartbeat_ms(),
+            located=self._located(demand, len(nodes)),
             resource_names=self._connection.resource_names,
             labelled={
                 label: self._labelled(root_queue, parts[label], demand, applications, label)
@@ -248,6 +251,15 @@ class ClusterObserver:
             },
         )
         return msgspec.structs.replace(found, left_out=self._left_out(found))
+
+    def _located(self, demand: Mapping[str, views.LabelledRequests], live_nodes: int) -> dict[str, int]:
+        """Return how many heartbeats the applications whose requests name hosts wait for these."""
+        return {
+            name: heartbeats_for_hosts(
+                sum(request.count for row in demand[name].values() for request in row), live_nodes
+            )
+            for name in sorted(self._activities.located & demand.keys())
+        }
 
     def _partition(
         self,

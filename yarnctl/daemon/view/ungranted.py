@@ -1,11 +1,6 @@
 """When a request that fits counts as not granted, and YARN's words about applications that wait.
 
-A node gets one container for each heartbeat (facts, section 5), so "fits, not granted yet" is usual. Until
-the conclusion pass ceil(containers that fit / nodes with free capacity) heartbeats and ``MORE_HEARTBEATS``,
-counted from the first tick in which the request fits, and anew after each container that the application
-receives. A request that names hosts waits for them first: for the rack at most ``LOCALITY_DELAY`` nodes'
-heartbeats, for any other node as many as containers are requested, each counted once per node and round
-(``RegularContainerAllocator``).
+The span is that of :mod:`yarnctl.deciding.not_granted`.
 
 Law: nothing here decides. Words are quoted, and shown beside the reason that yarnctl found itself.
 """
@@ -19,26 +14,12 @@ import msgspec
 from yarnctl.attach.observing.activity_reader import ActivityReader
 from yarnctl.daemon.view.why_waiting import Waiting
 from yarnctl.deciding.model import ApplicationView, Snapshot
+from yarnctl.deciding.not_granted import heartbeats_until_granted
 from yarnctl.deciding.reasons.waiting_reasons import FitsNotGranted, GrantExpected
 
-MORE_HEARTBEATS = 2
-LOCALITY_DELAY = 40  # node-locality-delay; the scheduler caps it by the number of nodes
 WITHOUT_ORDER = ("fits", "rejected", "limit")
 """The kinds of waiting about which YARN's records are read."""
 LARGEST_FREE = 2  # Nodes that are read for a request that fits on none: those with the most free memory
-
-
-def heartbeats_until_granted(fitting: int, nodes: int, live_nodes: int, located: int = 0) -> int:
-    """Return the heartbeats until a request that fits counts as not granted.
-
-    ``fitting``: containers that fit into the free capacity of ``nodes`` nodes, of all applications.
-    ``located``: pending containers of the application if its requests name hosts, else 0.
-    """
-    found = -(-fitting // max(1, nodes)) + MORE_HEARTBEATS
-    if located:
-        rounds = max(1, live_nodes)
-        found += -(-min(LOCALITY_DELAY, rounds) // rounds) + -(-located // rounds)
-    return found
 
 
 class _Fitting(msgspec.Struct):
@@ -91,10 +72,9 @@ class Ungranted:
             heartbeats = heartbeats_until_granted(
                 waiting.fitting,
                 len(fits.nodes) + fits.more,
-                snapshot.node_count or len(snapshot.free_by_node),
-                fits.containers if view.application in self._reader.located else 0,
+                snapshot.located.get(view.application, 0),
             )
-            within_ms = heartbeats * self._reader.heartbeat_ms()
+            within_ms = heartbeats * (snapshot.heartbeat_ms or self._reader.heartbeat_ms())
             kept = _Fitting(now_ms, within_ms, view.containers, waiting.fitting)
             self._fitting[view.application] = kept
         return kept

@@ -145,6 +145,15 @@ class OthersFirst(Reason, frozen=True):
     sentence = "YARN serves other applications first"
 
 
+class NotGranted(Reason, frozen=True):
+    """Whatever keeps YARN from granting them is not modelled: hosts that its master refuses, for example."""
+
+    sentence = (
+        "its requests fit into free capacity and YARN does not grant them; a container that was freed for it"
+        " did not reach it; no other is freed until YARN grants it one or it sends another request"
+    )
+
+
 class NotModelled(Reason, frozen=True):
     """It requests nodes with a label of which its queue has no part, or what is not modelled.
 
@@ -222,5 +231,5 @@ _Limit = _Queue | _Share | NoNodeLargeEnough | OnItsWay | NotActivated | NotMode
 _Urgency = MoreUrgentWaits | PriorityPending
 _Governed = HelpsItself | LeverHeldBack | SuspensionsFail
 _Order = RoomGoesTo | QueueTakesBack | QueueBelowGuarantee | _Urgency | OthersFirst | StandingAside
-TriggerReason = _Short | _NoVictim | _Limit | _Order | _Governed
+TriggerReason = _Short | _NoVictim | _Limit | _Order | _Governed | NotGranted
 """Why containers are freed for an application, or not (``decision``, ``refusal``)."""
