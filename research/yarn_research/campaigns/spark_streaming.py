@@ -34,6 +34,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,7 +51,7 @@ from yarn_research.campaigns.bench import failure
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head, load, machine, now
 from yarn_research.campaigns.spark_events import read
-from yarn_research.campaigns.spark_soak_runs import now_ms, port_to, until_told
+from yarn_research.campaigns.spark_soak_runs import now_ms, port_to
 from yarnctl.attach.port import AttachedPort
 from yarnctl.command_line import print_json
 from yarnctl.deciding.model import Accepted, Drain, Grow, ObservationRequest, TaskView, Withheld
@@ -188,11 +189,11 @@ def _order(query: Query, port: AttachedPort, number: int, count: int, route: Rou
     ordered_ms = now_ms()
     for place, each in enumerate(leaving):
         drain = Drain(f"o-{number}-{place}", query.application, each.attempt, each.container, number, mates)
-        query.until(lambda drain=drain: _is_accepted(port, drain), "accepted")  # type: ignore[misc]
+        query.until(partial(_is_accepted, port, drain), "accepted")
     query.until(lambda: len(before - query.working()) >= count, "left")
     gone_ms = now_ms()
     if route == "plugin":
-        until_told(port, Grow(query.application, (number,)))
+        query.until(partial(_is_accepted, port, Grow(query.application, (number,))), "told to grow")
     query.until(lambda: len(query.working()) >= EXECUTORS, "back")
     back_ms = now_ms()
     batches = len(query.batches())
@@ -206,14 +207,14 @@ def _order(query: Query, port: AttachedPort, number: int, count: int, route: Rou
     }
 
 
-def _is_accepted(port: AttachedPort, drain: Drain) -> bool:
-    outcome = port.perform(drain)
-    if outcome == Withheld(AnswerLate()):
+def _is_accepted(port: AttachedPort, action: Drain | Grow) -> bool:
+    """Send an action; as the daemon does, again after the next look where the driver's answer was late."""
+    outcome = port.perform(action)
+    if not isinstance(outcome, Accepted):
+        assert isinstance(action, Grow) or outcome == Withheld(AnswerLate()), outcome
         port.observe_soon()
-        port.observe(ObservationRequest(victims=(drain.application,)))
-        return False
-    assert outcome == Accepted(), outcome
-    return True
+        port.observe(ObservationRequest(victims=(action.application,)))
+    return isinstance(outcome, Accepted)
 
 
 def covered(batch: Row) -> float:
