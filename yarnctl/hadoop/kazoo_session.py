@@ -77,5 +77,5 @@ class KazooSession:
         except self._absent:
             return None
         except self._faults as error:
-            story = f"no answer within {self._wait_s:g} s ({type(error).__name__})"
+            story = f"no answer ({type(error).__name__})"
             raise Unreachable(f"ZooKeeper {self._hosts}: {story}; check that its servers run") from None

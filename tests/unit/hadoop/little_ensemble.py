@@ -44,7 +44,7 @@ class LittleEnsemble:
 
 
 class LittleSession:
-    """A session of ``ensemble``. ``before`` and ``after`` run around each answer: a slow one moves a clock."""
+    """A session of ``ensemble``. ``before`` and ``after`` run around each answer, to move a clock."""
 
     def __init__(self, ensemble: LittleEnsemble) -> None:
         self.ensemble = ensemble
