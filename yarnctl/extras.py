@@ -13,6 +13,7 @@ from yarnctl.errors import BadInput
 EXTRAS = {
     "emulator": ("numpy", "uvloop"),
     "export": ("pyarrow",),
+    "ha": ("kazoo",),
     "prediction": ("numpy",),
     "report": ("jinja2", "matplotlib"),
 }

@@ -22,7 +22,7 @@ import msgspec
 
 from tests.soak.fault_plan import CrashPoint
 from yarnctl.attach.port import AttachedPort, attach
-from yarnctl.daemon.guards import HdfsLock
+from yarnctl.daemon.daemon_lock import DaemonLock
 from yarnctl.daemon.loop import Loop
 from yarnctl.daemon.running import Plan, clock_ms, make_loop
 from yarnctl.daemon.state_dir import StateDir
@@ -106,8 +106,14 @@ class TrappedJournal:
 class TrappedLock:
     """The lock in HDFS of a holder that may be dead: then it is neither renewed nor given up."""
 
-    def __init__(self, lock: HdfsLock, trap: Trap) -> None:
+    def __init__(self, lock: DaemonLock, trap: Trap) -> None:
         self._lock, self._trap = lock, trap
+        self.kind, self.every_ms, self.on_free = lock.kind, lock.every_ms, lock.on_free
+
+    @property
+    def leader(self) -> str:
+        """The other holder that was found."""
+        return self._lock.leader
 
     @property
     def held(self) -> bool:

@@ -296,11 +296,11 @@ def main() -> None:
 
     Nobody else wants the lock, and a busy machine can take longer for a tick than the lock would last.
     """
-    from yarnctl.daemon import running
+    from yarnctl.daemon import daemon_lock, running
 
     speed, plan = float(sys.argv[1]), plan_for(*sys.argv[2:])
     settings, attachment = scaled(plan.settings, speed), scaled(plan.attachment, speed)
-    with mock.patch.object(running, "LockFile", functools.partial(LockFile, ttl_ms=PATIENT_MS)):
+    with mock.patch.object(daemon_lock, "LockFile", functools.partial(LockFile, ttl_ms=PATIENT_MS)):
         running.run(msgspec.structs.replace(plan, settings=settings, attachment=attachment))
 
 

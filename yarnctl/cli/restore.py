@@ -18,6 +18,7 @@ import click
 
 from yarnctl.cli.asking import plain
 from yarnctl.cli.cluster import ClusterOptions, cluster_of, cluster_options
+from yarnctl.cli.lock_options import LockOptions, lock_of, lock_options
 from yarnctl.cli.settings_file import shared_with_run
 from yarnctl.command_line import output_option, print_json, print_table
 from yarnctl.errors import BadInput, Unreachable, nearest
@@ -25,9 +26,9 @@ from yarnctl.errors import BadInput, Unreachable, nearest
 if TYPE_CHECKING:
     from yarnctl.attach.port import AttachedPort
     from yarnctl.config import ClusterAddress
+    from yarnctl.daemon.daemon_lock import NamedLock
     from yarnctl.deciding.model import Change
     from yarnctl.deciding.records import Restored
-    from yarnctl.hadoop.lock import LockFile
     from yarnctl.hadoop.webhdfs import WebHdfs
 
 EVERY_S = 0.5  # The interval of readings; the lock is renewed with each
@@ -60,6 +61,7 @@ COLUMNS = ("kind", "target", "state", "by hand")
     )
 )
 @cluster_options
+@lock_options
 @output_option
 def command(
     targets: tuple[str, ...],
@@ -68,6 +70,7 @@ def command(
     state_dir: Path | None,
     requests: str,
     cluster: ClusterOptions,
+    locking: LockOptions,
     output: str,
 ) -> int:
     """List settings that yarnctl has lowered; restore the TARGETs (queues, applications), or --all.
@@ -75,14 +78,15 @@ def command(
     A daemon restores them itself. This command works when none runs: it takes the daemon's lock meanwhile.
     """
     from yarnctl.attach.port import loop_manager
+    from yarnctl.daemon.daemon_lock import make_lock
     from yarnctl.daemon.running import found_hdfs, hdfs_client
     from yarnctl.daemon.state_dir import StateDir
-    from yarnctl.hadoop.lock import LOCK_PATH, LockFile
+    from yarnctl.hadoop.lock import LOCK_PATH
     from yarnctl.restoring.change_file import stored_records
 
     if targets and everything:
         raise BadInput("--all", f"and TARGET {targets[0][:120]} are both given", "use one of them")
-    address = cluster_of(cluster)
+    lock_place, address = lock_of(locking), cluster_of(cluster)
     if not address.name_nodes:
         address = found_hdfs(address, required=True)
     loop_manager(address).identify()
@@ -95,14 +99,15 @@ def command(
         place = ""
         if state_dir is not None:  # held meanwhile: no daemon runs on it, and none starts
             place = stack.enter_context(StateDir(state_dir, lambda: secrets.token_hex(4))).journal_path
-        lock = LockFile(hdfs, LOCK_PATH, f"restore-{secrets.token_hex(4)}", place=place)
-        if not changes or not (targets or everything):
-            if everything and lock.acquire():  # no process leads, and nothing is lowered
-                lock.forget_kind()
-                lock.release()
+        if not (targets or everything):
             return _print([(change, "lowered") for change in changes], output)
-        is_clean = _acquire(lock)
+        lock = make_lock(lock_place, hdfs, f"restore-{secrets.token_hex(4)}", place)
         stack.callback(lock.release)
+        if not changes:
+            if lock.acquire():  # no process leads, and nothing is lowered
+                lock.forget_kind()
+            return _print([], output)
+        is_clean = _acquire(lock)
         status = _restore(address, hdfs, lock, requests, wanted, wait_s, output, is_clean)
         if everything and not stored_records(hdfs, LOCK_PATH):
             lock.forget_kind()
@@ -117,14 +122,14 @@ def _require_known(targets: Sequence[str], changes: Sequence[Change]) -> None:
             raise BadInput(f"TARGET {target[:120]}", "no record in HDFS names it", remedy)
 
 
-def _acquire(lock: LockFile) -> bool:
-    """Take the lock; return whether its last holder had released it.
+def _acquire(lock: NamedLock) -> bool:
+    """Take the lock; return whether its last holder certainly had released it.
 
     Raises Unreachable if another process holds it: its record changes.
     """
     seen, until_s = lock.current(), time.monotonic() + 2 * lock.ttl_ms / 1000
     if lock.acquire():
-        return seen is None or seen.released
+        return lock.kind == "hdfs" and (seen is None or seen.released)
     click.echo(f"waiting up to {lock.ttl_ms / 1000:.0f} s for the lock of a process that has ended", err=True)
     while not lock.acquire():
         now = lock.current()
@@ -132,7 +137,8 @@ def _acquire(lock: LockFile) -> bool:
             problem = f"{now.holder} holds the lock and restores the settings itself"
             raise Unreachable(f"{problem}; stop it first, or see yarnctl check")
         if time.monotonic() > until_s:
-            raise Unreachable("the lock could not be taken; see yarnctl check")
+            problem = f"{lock.leader} holds it" if lock.leader else "see yarnctl check"
+            raise Unreachable(f"the lock could not be taken; {problem}")
         threading.Event().wait(EVERY_S)
     return False
 
@@ -140,7 +146,7 @@ def _acquire(lock: LockFile) -> bool:
 def _restore(
     address: ClusterAddress,
     hdfs: WebHdfs,
-    lock: LockFile,
+    lock: NamedLock,
     requests: str,
     wanted: Collection[str],
     wait_s: int,
@@ -150,7 +156,7 @@ def _restore(
     """Restore and print; where the last holder may live, frozen, correct its late request, too."""
     from yarnctl.attach.connection.connection import Attachment
     from yarnctl.attach.port import attach
-    from yarnctl.daemon.running import lead
+    from yarnctl.daemon.daemon_lock import lead
     from yarnctl.deciding.reasons.orders import OperatorRestores
     from yarnctl.deciding.records import Record, Restored
     from yarnctl.journal.rendering import text

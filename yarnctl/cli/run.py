@@ -30,6 +30,7 @@ from yarnctl.cli.cluster import (
 )
 from yarnctl.cli.gate_options import GateOptions, admission_options, admitting_of, history_of
 from yarnctl.cli.grouped_help import GroupedCommand, RareOption, help_all_option, words_of
+from yarnctl.cli.lock_options import LockOptions, lock_of, lock_options
 from yarnctl.cli.logs import LogFormat, LogLevel, set_level, set_up
 from yarnctl.cli.settings_file import TABLE, placed, settings_of, shown
 from yarnctl.command_line import option_group, options_in
@@ -263,6 +264,7 @@ _STATE = (
 @option_group(PreemptionOptions, "preemption", _PREEMPTION, section="Preemption")
 @folder_options
 @option_group(ListenOptions, "listening", LISTEN_OPTIONS, section="Page and API")
+@lock_options
 @option_group(StateOptions, "state", _STATE, section="State and log")
 @admission_options
 @help_all_option
@@ -272,6 +274,7 @@ def command(
     preemption: PreemptionOptions,
     folders: FolderOptions,
     listening: ListenOptions,
+    locking: LockOptions,
     state: StateOptions,
     gate: GateOptions,
 ) -> None:
@@ -279,7 +282,8 @@ def command(
     from yarnctl.daemon.running import run
 
     set_up(state.log_level, state.log_format)
-    plan, serve = prepare(RunOptions(cluster, queues, preemption, folders, listening, state, gate))
+    options = RunOptions(cluster, queues, preemption, folders, listening, locking, state, gate)
+    plan, serve = prepare(options)
     run(plan, serve, Rereading(click.get_current_context(), plan))
 
 
@@ -291,6 +295,7 @@ class RunOptions(NamedTuple):
     preemption: PreemptionOptions
     folders: FolderOptions
     listening: ListenOptions
+    locking: LockOptions
     state: StateOptions
     gate: GateOptions
 
@@ -303,6 +308,7 @@ def options_of(values: Mapping[str, Any]) -> RunOptions:
         options_in(PreemptionOptions, values),
         options_in(FolderOptions, values),
         options_in(ListenOptions, values),
+        options_in(LockOptions, values),
         options_in(StateOptions, values),
         options_in(GateOptions, values),
     )
@@ -321,9 +327,12 @@ def prepare(options: RunOptions) -> tuple[Plan, Serve | None]:
 
 def plan_from(options: RunOptions) -> Plan:
     """Return the daemon's plan; see :func:`plan_of`."""
-    return plan_of(
+    import msgspec
+
+    plan = plan_of(
         options.cluster, options.queues, options.preemption, options.folders, options.state, options.gate
     )
+    return msgspec.structs.replace(plan, lock=lock_of(options.locking))
 
 
 class Rereading:

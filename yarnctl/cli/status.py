@@ -51,7 +51,10 @@ def _lines(status: StatusOut) -> Iterator[str]:
 def _leader(status: StatusOut) -> str:
     if status.leads is None:
         return "not needed: this daemon only observes"
-    return "this daemon has the lock" if status.leads else "this daemon has no lock"
+    where = {"": "", "hdfs": " in HDFS", "zookeeper": " in ZooKeeper"}[status.lock]
+    if status.leads:
+        return f"this daemon has the lock{where}"
+    return f"{status.leader} has the lock{where}" if status.leader else f"no daemon has the lock{where}"
 
 
 def _rows(name: str, rows: list[str]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Protocol
 import msgspec
 
 from yarnctl.daemon.at_once import OrdersAtOnce
+from yarnctl.daemon.daemon_lock import DaemonLock
 from yarnctl.deciding.model import (
     Action,
     DisablePreemption,
@@ -41,6 +42,7 @@ from yarnctl.deciding.reasons.modes import (
     HdfsUnwritable,
     LockHeldElsewhere,
     LockRanOut,
+    LockUnconfirmed,
     ModeReason,
     Paused,
 )
@@ -49,27 +51,6 @@ from yarnctl.journal.rendering import text
 from yarnctl.loop import ClusterIdentity, ClusterPort
 
 _LOG = logging.getLogger("yarnctl.daemon")
-
-
-class HdfsLock(Protocol):
-    """The part of :class:`yarnctl.hadoop.lock.LockFile` that guard and loop need."""
-
-    @property
-    def held(self) -> bool:
-        """Whether this process certainly holds the lock."""
-
-    @property
-    def has_rival(self) -> bool:
-        """Whether the last try to acquire it found another holder."""
-
-    def acquire(self) -> bool:
-        """Try once to get the lock; return whether this process holds it."""
-
-    def renew(self) -> bool:
-        """Renew the lock; False: it is lost."""
-
-    def release(self) -> None:
-        """Release the lock."""
 
 
 class FoldersState(Protocol):
@@ -86,14 +67,15 @@ class FoldersState(Protocol):
 class WriteGuard:
     """All reasons why no decision or action is allowed now.
 
-    An operator sets ``paused``; the loop sets ``store_why`` (HDFS cannot be written) and ``has_rival``
+    An operator sets ``paused``; the loop sets ``store_why`` (HDFS cannot be written, or the lock not be
+    confirmed) and ``has_rival``
     (another process has the lock). ``misdirection`` has the queues for which no container is freed for a
     while. ``lock`` and ``folders`` are None in observe mode.
     """
 
     def __init__(
         self,
-        lock: HdfsLock | None,
+        lock: DaemonLock | None,
         port_why: Callable[[], ModeReason | None],
         misdirection: Misdirection,
         folders: FoldersState | None = None,
@@ -103,7 +85,7 @@ class WriteGuard:
         self.misdirection = misdirection
         self.paused: Paused | None = None
         self.pausing = threading.Lock()  # the service sets ``paused`` while the loop ends an old one
-        self.store_why: HdfsUnwritable | None = None
+        self.store_why: HdfsUnwritable | LockUnconfirmed | None = None
         self.has_rival = True
         self._port_why = port_why
 

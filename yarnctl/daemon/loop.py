@@ -16,7 +16,8 @@ from typing import Literal, get_args
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.audit import audit
 from yarnctl.daemon.admission.admission_controller import AdmissionController, SeenProgress
-from yarnctl.daemon.guards import GuardedPort, HdfsLock, WriteGuard
+from yarnctl.daemon.daemon_lock import DaemonLock
+from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.held_priorities import HeldPriorities
 from yarnctl.daemon.notices.audited_actions import action_line
 from yarnctl.daemon.notices.waiting_log import WaitingLog, warnings
@@ -38,6 +39,7 @@ from yarnctl.deciding.reasons.modes import (
     Continued,
     HdfsUnwritable,
     LockRanOut,
+    LockUnconfirmed,
     LoopFailed,
     ManagerSettling,
     ModeReason,
@@ -79,7 +81,6 @@ from yarnctl.restoring.restorer import Key, OpenChange, Restorer
 _LOG = logging.getLogger("yarnctl.daemon")
 
 RETRY_MS = 1000
-LOCK_EVERY_MS = 2000
 REFUSED_MAX = 1000
 NEWS_MS = 60  # The interval at which the folders of tasks under order are listed between two ticks
 SHOW_EVERY_MS = 5000  # The interval of polls for the view without pending preempting requests
@@ -220,31 +221,40 @@ def _log(record: Record, observing: bool) -> None:
 class LockRenewal:
     """Renews the lock and updates the write guard. ``lock`` None: none is needed."""
 
-    def __init__(self, lock: HdfsLock | None, port: GuardedPort) -> None:
+    def __init__(self, lock: DaemonLock | None, port: GuardedPort, wake: Callable[[], None]) -> None:
         self.lock = lock
         self._port = port
+        self._wake = wake
         self._next_ms = self._failed = 0
+        if lock is not None:
+            lock.on_free = self._free
 
     def renew(self, now_ms: int) -> None:
-        """Renew the lock, or try to get it; the result also shows whether HDFS can be written."""
+        """Renew the lock, or try to get it; that in HDFS also shows whether HDFS can be written."""
         if self.lock is None or now_ms < self._next_ms:
             return
-        self._next_ms = now_ms + LOCK_EVERY_MS
+        self._next_ms = now_ms + self.lock.every_ms
         guard = self._port.guard
         try:
             is_ours = (self.lock.held and self.lock.renew()) or self.lock.acquire()
         except YarnctlError as error:
             self._failed += 1
             if self._failed > 1 or isinstance(error, SafeMode | Standby) or not self.lock.held:
-                guard.store_why = HdfsUnwritable(str(error)[:FAULT_MAX])
+                reason = HdfsUnwritable if self.lock.kind == "hdfs" else LockUnconfirmed
+                guard.store_why = reason(str(error)[:FAULT_MAX])
             _note(self._port, "lock", f"cannot renew the lock: {error}")
         else:
             self._failed, guard.store_why, guard.has_rival = 0, None, not is_ours and self.lock.has_rival
             self._port.well("lock")
 
+    def _free(self) -> None:
+        """Try to get the lock at once: its holder is gone."""
+        self._next_ms = 0
+        self._wake()
+
     def release(self) -> None:
         """Release the lock so that the next daemon can start at once; otherwise the lock expires."""
-        if self.lock is None or not self.lock.held:
+        if self.lock is None:
             return
         try:
             self.lock.release()
@@ -279,7 +289,7 @@ class Loop:
         publisher: Publisher,
         *,
         clock_ms: Callable[[], int],
-        lock: HdfsLock | None = None,
+        lock: DaemonLock | None = None,
         restorer: Restorer | None = None,
         ranks: bool = False,
         epoch: str = "",
@@ -301,7 +311,7 @@ class Loop:
         self.guard = port.guard
         self.publisher = publisher
         self.recorder = Recorder(journal, publisher, port.guard, observing=not port.enforce)
-        self.lock_renewal = LockRenewal(lock, port)
+        self.lock_renewal = LockRenewal(lock, port, self.wake)
         self.ticks = 0
         self.tick_ms: float | None = None
         self._clock_ms = clock_ms
@@ -636,6 +646,7 @@ class Loop:
     def status(self, *, stopped: bool = False) -> LoopStatus:
         """Return the loop's status."""
         state, why = self.guard.closed()
+        lock = self.lock_renewal.lock
         seen = self.port.last_observation
         reachable = seen is not None and seen.cluster != "unreachable"
         problem = None if reachable else self.port.problem or self._problem() or ClusterUnseen()
@@ -662,7 +673,9 @@ class Loop:
             cluster=self.port.identity,
             aside=tuple(self.guard.misdirection.standing(self.controller.now_ms).values()),
             requests=REQUESTS.rows(),
-            leads=None if self.lock_renewal.lock is None else self.lock_renewal.lock.held,
+            leads=None if lock is None else lock.held,
+            lock="" if lock is None else lock.kind,
+            leader="" if lock is None else lock.leader,
             changes=tuple(one.change for _, one in sorted(self._open_changes().items())),
         )
 

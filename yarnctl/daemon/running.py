@@ -41,6 +41,7 @@ from yarnctl.daemon.admission.building import (
 )
 from yarnctl.daemon.admission.history_worker import HistoryWorker
 from yarnctl.daemon.at_once import AT_ONCE, OrdersAtOnce
+from yarnctl.daemon.daemon_lock import NamedLock, lead, make_lock
 from yarnctl.daemon.first_asks import FirstAsks
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.loop import Loop
@@ -73,14 +74,15 @@ from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.http.answers import Rejected
 from yarnctl.hadoop.http.gateway import READ_ONLY, USE_YARN_UI, service_at
 from yarnctl.hadoop.http.session import passed_ns
-from yarnctl.hadoop.lock import LOCK_PATH, LockFile
+from yarnctl.hadoop.lock import LOCK_PATH
 from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.hadoop.zookeeper_lock import ZooKeeperAddress
 from yarnctl.journal.file import JournalFile
 from yarnctl.journal.fold import Fold, ledger_of, state_of
 from yarnctl.journal.rebuild import Rebuilt, rebuild
 from yarnctl.journal.rendering import joined
 from yarnctl.loop import ClusterPort
-from yarnctl.restoring.change_file import ChangeFiles, command_for, described, stored_records
+from yarnctl.restoring.change_file import command_for, described, stored_records
 from yarnctl.restoring.restorer import Restorer
 from yarnctl.service_manager import notify
 
@@ -131,7 +133,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ``store_root``: the folder of checkpoints, created if it is missing. ``journal_bytes``: the size at which
     the journal continues in a new file (None: never). ``admitting`` None: off. ``history``: the history
     server for predicted demand ("": found). ``optional_queues``: the names of queues that may be missing.
-    ``webhook``: the address that receives events ("": none).
+    ``webhook``: the address that receives events ("": none). ``lock`` None: it is in HDFS.
     """
 
     cluster: ClusterAddress
@@ -145,6 +147,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     history: str = ""
     optional_queues: frozenset[str] = frozenset()
     webhook: str = ""
+    lock: ZooKeeperAddress | None = None
 
 
 class HostPermission(Protocol):
@@ -511,23 +514,16 @@ def _newest_tree(names: QueueNames | None) -> Callable[[], QueueTree | None]:
     return lambda: None if names is None else names.tree
 
 
-def _lock(plan: Plan, state: StateDir) -> LockFile:
+def _lock(plan: Plan, state: StateDir) -> NamedLock:
     holder = f"{state.instance}-{secrets.token_hex(4)}"
-    lock = LockFile(hdfs_client(plan.cluster), LOCK_PATH, holder, place=state.journal_path)
+    lock = make_lock(plan.lock, hdfs_client(plan.cluster), holder, state.journal_path)
     try:
         lock.require_kind()
     except BadInput:
         raise
-    except YarnctlError as error:  # HDFS does not answer yet; no term begins without it
+    except YarnctlError as error:  # its server does not answer yet; no term begins without it
         _LOG.warning("cannot read the kind of the lock, will retry: %s", error)
     return lock
-
-
-def lead(restorer: Restorer, lock: LockFile, hdfs: WebHdfs) -> None:
-    """Let the holder of a lock restore: also what the records of earlier holders name."""
-    restorer.files = ChangeFiles(hdfs, LOCK_PATH, lock.holder, lambda: lock.term)
-    restorer.leads = lambda: lock.held
-    restorer.lost()
 
 
 def _queue_caps(plan: Plan, attached: Attached, guarded: GuardedPort, names: QueueNames | None) -> QueueCaps:

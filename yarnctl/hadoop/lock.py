@@ -15,36 +15,73 @@ can have, shows that the old process is dead.
 
 Terms of two kinds of lock cannot be compared. So the kind stands in a file beside the terms, and a process of
 another kind never begins a term; ``yarnctl restore --all`` removes the file once nothing is lowered.
+
+A renewal is one transaction of the NameNode and writes no block: it sets the modification time of the term's
+file, which a rival reads with the listing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Literal
 
 import msgspec
 
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.answers import ExistsAlready, Missing
 from yarnctl.hadoop.http.session import passed_s
-from yarnctl.hadoop.webhdfs import WebHdfs
+from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 
 _TERM = re.compile(r"term-([0-9]{1,12})")
 RECORD_BYTES = 1 << 16
-KIND = "hdfs"
+KIND: Literal["hdfs"] = "hdfs"
 LOCK_PATH = "/yarnctl/lock"  # The directory in HDFS by which at most one daemon acts per cluster
 
 
 class LockRecord(msgspec.Struct, frozen=True):
-    """A term. ``beat`` grows with every renewal; ``place``: an id that one process at a time has, or ""."""
+    """A term. ``beat`` grows with every renewal: the modification time of the file, which it does not have.
+
+    ``place``: an id that one process at a time has, or ""; ``host``: the holder's, for display.
+    """
 
     holder: str
     term: int
-    beat: int
     ttl_ms: int
+    beat: int = 0
     released: bool = False
     place: str = ""
+    host: str = ""
+
+    @property
+    def leader(self) -> str:
+        """The holder and its host."""
+        return f"{self.holder} on {self.host}" if self.host else self.holder
+
+
+class LockKind:
+    """The kind of the lock by which one daemon acts in a cluster: the file ``kind`` in a folder of HDFS."""
+
+    def __init__(self, hdfs: WebHdfs, folder: str) -> None:
+        self._hdfs = hdfs
+        self._path = f"{folder}/kind"
+
+    def require(self, kind: str, is_there: bool = False) -> None:
+        """Write the kind, once; raises BadInput if the folder has another."""
+        if not is_there:
+            with contextlib.suppress(ExistsAlready):
+                self._hdfs.create(self._path, kind.encode(), mode=0o644)
+                return
+        found = self._hdfs.read(self._path, RECORD_BYTES).decode("ascii", "replace")[:200]
+        if found != kind:
+            remedy = "stop the daemons that use it, and run yarnctl restore --all with that lock"
+            remedy += "; remove the file if that lock no longer exists"
+            raise BadInput(self._path, f"is {found!r}, this lock is {kind!r}", remedy)
+
+    def forget(self) -> None:
+        """Let a lock of another kind be used from now on."""
+        self._hdfs.delete(self._path)
 
 
 class LockFile:
@@ -53,8 +90,12 @@ class LockFile:
     ``holder`` names this process: no other, before or after it, has the same name. ``place`` names what one
     process at a time has (a file under a system lock, on this host, since this boot) and what this one
     has now: a former holder with the same place is dead. All methods raise as the store does (then try
-    again later). ``has_rival``: whether the last :meth:`acquire` found another holder.
+    again later). ``has_rival``: whether the last :meth:`acquire` found another holder, ``leader``: which one.
+    ``on_free`` is not called: nothing but a listing shows that the lock is free.
     """
+
+    kind: Literal["hdfs"] = KIND
+    every_ms = 2_000  # The interval of attempts and renewals
 
     def __init__(
         self,
@@ -64,16 +105,20 @@ class LockFile:
         ttl_ms: int = 15_000,
         clock: Callable[[], float] = passed_s,
         place: str = "",
+        host: str = "",
     ) -> None:
         self._store = hdfs
+        self._kind = LockKind(hdfs, path)
         self.path = path
         self.holder = holder
         self.ttl_ms = ttl_ms
         self._clock = clock
-        self._record = LockRecord(holder, 0, 0, ttl_ms, place=place)
+        self._record = LockRecord(holder, 0, ttl_ms, place=place, host=host)
         self._renewed_at: float | None = None
         self._last_read: tuple[LockRecord, float] | None = None
         self.has_rival = False
+        self.leader = ""
+        self.on_free: Callable[[], None] = lambda: None
 
     @property
     def held(self) -> bool:
@@ -88,69 +133,68 @@ class LockFile:
     def acquire(self) -> bool:
         """Try once; return whether this process holds the lock. Call again every second while it does not."""
         began = self._clock()
-        names = self._names()
-        terms = _terms(names)
-        self.has_rival = False
+        rows = self._rows()
+        terms = _terms(rows)
+        self.has_rival, self.leader = False, ""
         if not terms:
             self._store.make_directories(self.path, 0o755)
-            return self._begin(1, began, names)
-        rival = self.read(max(terms))
+            return self._begin(1, began, rows)
+        rival = self._read(max(terms), rows)
         if rival.released or self._is_expired(rival) or self._is_unchanged(rival, began):
-            return self._begin(max(terms) + 1, began, names)
-        self.has_rival = True
+            return self._begin(max(terms) + 1, began, rows)
+        self.has_rival, self.leader = True, rival.leader
         return False
 
-    def require_kind(self, is_there: bool = False) -> None:
+    def require_kind(self) -> None:
         """Write the kind beside the lock, once; raises BadInput if this folder has another."""
-        if not is_there:
-            with contextlib.suppress(ExistsAlready):
-                self._store.create(f"{self.path}/kind", KIND.encode(), mode=0o644)
-                return
-        found = self._store.read(f"{self.path}/kind", RECORD_BYTES).decode("ascii", "replace")[:40]
-        if found != KIND:
-            remedy = "stop the daemons that use it, and run yarnctl restore --all with that lock"
-            raise BadInput(f"{self.path}/kind", f"is {found!r}, this lock is {KIND!r}", remedy)
+        self._kind.require(KIND)
 
     def forget_kind(self) -> None:
         """Let a lock of another kind be used in this folder from now on."""
-        self._store.delete(f"{self.path}/kind")
+        self._kind.forget()
 
     def renew(self) -> bool:
-        """Renew the lock. False: it is lost, stop acting at once. Call every ``ttl_ms / 5``."""
+        """Renew the lock. False: it is lost, stop acting at once. Call every ``every_ms``."""
         began = self._clock()
-        if not self.held or self._highest() != self._record.term:
+        term = self._record.term
+        rows = self._rows() if self.held else {}
+        if self._renewed_at is None or max(_terms(rows), default=None) != term:
             self._renewed_at = None
             return False
-        self._replace(msgspec.structs.replace(self._record, beat=self._record.beat + 1))
+        passed_ms = max(1, int((began - self._renewed_at) * 1000))
+        try:
+            self._store.set_modified(self._name(term), rows[f"term-{term}"].modified_at_ms + passed_ms)
+        except Missing:  # the next holder has removed it
+            self._renewed_at = None
+            return False
         self._renewed_at = began
         return self.held
 
     def release(self) -> None:
         """Release the lock so that the next candidate can acquire it at once."""
-        if self.held and self._highest() == self._record.term:
-            self._replace(msgspec.structs.replace(self._record, beat=self._record.beat + 1, released=True))
+        if self.held and max(_terms(self._rows()), default=None) == self._record.term:
+            self._replace(msgspec.structs.replace(self._record, released=True))
         self._renewed_at = None
 
     def current(self) -> LockRecord | None:
         """Return the record of the highest term, for display; None if there is none."""
-        top = self._highest()
-        return None if top is None else self.read(top)
+        rows = self._rows()
+        top = max(_terms(rows), default=None)
+        return None if top is None else self._read(top, rows)
 
-    def read(self, term: int) -> LockRecord:
+    def _read(self, term: int, rows: Mapping[str, FileStatus]) -> LockRecord:
         """Return a term's record; one that cannot be read is an unfinished write, and expires like others."""
         try:
-            return msgspec.json.decode(self._store.read(self._name(term), RECORD_BYTES), type=LockRecord)
+            found = msgspec.json.decode(self._store.read(self._name(term), RECORD_BYTES), type=LockRecord)
         except (msgspec.MsgspecError, UnicodeError, Missing):
-            return LockRecord("(unreadable)", term, 0, self.ttl_ms)
+            found = LockRecord("(unreadable)", term, self.ttl_ms)
+        return msgspec.structs.replace(found, beat=rows[f"term-{term}"].modified_at_ms)
 
-    def _names(self) -> list[str]:
+    def _rows(self) -> dict[str, FileStatus]:
         try:
-            return [row.name for row in self._store.listing(self.path)]
+            return {row.name: row for row in self._store.listing(self.path)}
         except Missing:
-            return []
-
-    def _highest(self) -> int | None:
-        return max(_terms(self._names()), default=None)
+            return {}
 
     def _name(self, term: int) -> str:
         return f"{self.path}/term-{term}"
@@ -167,8 +211,8 @@ class LockFile:
 
     def _begin(self, term: int, began: float, names: Collection[str]) -> bool:
         # Each request counts: on a machine that answers slowly the time of the lock passes meanwhile
-        self.require_kind("kind" in names)
-        record = LockRecord(self.holder, term, 0, self.ttl_ms, place=self._record.place)
+        self._kind.require(KIND, "kind" in names)
+        record = msgspec.structs.replace(self._record, term=term, released=False)
         try:
             self._store.create(self._name(term), msgspec.json.encode(record), mode=0o644)
         except ExistsAlready:

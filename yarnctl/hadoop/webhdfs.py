@@ -237,6 +237,10 @@ class WebHdfs:
         """Set the permission bits."""
         self._change("PUT", path, "SETPERMISSION", {"permission": f"{mode:o}"})
 
+    def set_modified(self, path: str, at_ms: int) -> None:
+        """Set the modification time, ms since the epoch: one transaction, no block."""
+        self._change("PUT", path, "SETTIMES", {"modificationtime": str(at_ms)})
+
     def _token(self) -> str:
         """Return a new delegation token, "" if this HDFS gives none (it is not secured)."""
         issued = self._to.read(f"{PREFIX}/", _ISSUED, {"op": "GETDELEGATIONTOKEN"}).token

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,10 +18,11 @@ from yarnctl.deciding.model import Change
 from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.lock import KIND
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
+from yarnctl.hadoop.zookeeper_lock import KIND as ZOOKEEPER
 
 RECORD_BYTES = 1 << 20
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
-_NAME = re.compile(r"changes-([0-9]{12})-([0-9A-Za-z\-]{1,100})-([0-9]{6})\.json")
+_NAME = re.compile(r"changes-([0-9]{12,19})-([0-9A-Za-z\-]{1,100})-([0-9]{6})\.json")
 
 
 class ChangeRecord(msgspec.Struct, frozen=True):
@@ -44,8 +45,16 @@ class StoredRecord(NamedTuple):
 class ChangeFiles:
     """The records in ``folder`` as seen by ``holder``, whose lock has ``term``. Raises as the store does."""
 
-    def __init__(self, hdfs: WebHdfs, folder: str, holder: str, term: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self,
+        hdfs: WebHdfs,
+        folder: str,
+        holder: str,
+        term: Callable[[], int] = lambda: 0,
+        lock_kind: str = KIND,
+    ) -> None:
         self._hdfs = hdfs
+        self._lock_kind = lock_kind
         self._folder = folder
         self.holder = holder
         self.term = term
@@ -62,7 +71,7 @@ class ChangeFiles:
     def replace(self, name: str, changes: Sequence[Change]) -> None:
         """Write the content of a record of this process anew."""
         beside = f"{self._folder}/.{name}.tmp"
-        data = msgspec.json.encode(ChangeRecord(tuple(changes)))
+        data = msgspec.json.encode(ChangeRecord(tuple(changes), self._lock_kind))
         self._hdfs.create(beside, data, mode=FILE_MODE, overwrite=True)
         self._hdfs.rename(beside, self.path(name), overwrite=True)
 
@@ -88,7 +97,8 @@ class ChangeFiles:
         for row in _listed(self._hdfs, self._folder):
             if row.name.startswith(".changes-"):
                 self._hdfs.delete(self.path(row.name))
-        found = [one for one in stored_records(self._hdfs, self._folder) if one.name not in self._own]
+        stored = stored_records(self._hdfs, self._folder, (self._lock_kind,))
+        found = [one for one in stored if one.name not in self._own]
         numbers = [one.number for one in found if one.holder == self.holder]  # of an earlier process
         self._number = max([self._number, *numbers])
         return tuple(found)
@@ -104,16 +114,21 @@ class ChangeFiles:
         return name
 
 
-def stored_records(hdfs: WebHdfs, folder: str) -> tuple[StoredRecord, ...]:
-    """Return every record in ``folder``, older terms first. Raises as the store does."""
+def stored_records(
+    hdfs: WebHdfs, folder: str, lock_kinds: Collection[str] = (KIND, ZOOKEEPER)
+) -> tuple[StoredRecord, ...]:
+    """Return every record in ``folder``, older terms first. Raises as the store does.
+
+    One under another kind of lock than ``lock_kinds`` has no valid content: terms of two cannot be compared.
+    """
     found = []
-    for row in sorted(_listed(hdfs, folder), key=lambda row: row.name):
+    for row in _listed(hdfs, folder):
         match = _NAME.fullmatch(row.name)
         if match is None:
             continue
         try:
             record = msgspec.json.decode(hdfs.read(f"{folder}/{row.name}", RECORD_BYTES), type=ChangeRecord)
-            if record.lock != KIND:
+            if record.lock not in lock_kinds:
                 raise ValueError(f"a record under a lock of kind {record.lock!r}")
             for change in record.changes:
                 _require_values(change)
@@ -122,7 +137,7 @@ def stored_records(hdfs: WebHdfs, folder: str) -> tuple[StoredRecord, ...]:
         except (msgspec.MsgspecError, ValueError):
             record = None
         found.append(StoredRecord(row.name, int(match[1]), match[2], int(match[3]), record))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda one: (one.term, one.name)))
 
 
 def _require_values(change: Change) -> None:

@@ -131,7 +131,7 @@ _HOST = re.compile(r"[A-Za-z0-9.\-]{1,253}(:[0-9]{1,5})?|\[[0-9a-fA-F:]{2,45}\](
 _METHODS = {
     "GETFILESTATUS": "GET", "LISTSTATUS": "GET", "OPEN": "GET", "GETCONTENTSUMMARY": "GET",
     "GETHOMEDIRECTORY": "GET", "CHECKACCESS": "GET", "CREATE": "PUT", "MKDIRS": "PUT", "RENAME": "PUT",
-    "SETPERMISSION": "PUT", "SETOWNER": "PUT", "DELETE": "DELETE",
+    "SETPERMISSION": "PUT", "SETOWNER": "PUT", "SETTIMES": "PUT", "DELETE": "DELETE",
 }  # fmt: skip
 _ACTIONS = {"r": READ, "w": WRITE, "x": ENTER, "-": 0}
 
@@ -159,6 +159,7 @@ class WebHdfsServer:
             "RENAME": self._rename,
             "SETPERMISSION": self._set_mode,
             "SETOWNER": self._set_owner,
+            "SETTIMES": self._set_times,
             "DELETE": lambda user, path, request: _boolean(
                 names.delete(user, path, _flag(request, "recursive"))
             ),
@@ -312,6 +313,10 @@ class WebHdfsServer:
 
     def _set_owner(self, user: str, path: str, request: WebRequest) -> Reply:
         self.names.set_owner(user, path, request.query.get("owner", "")[:255])
+        return Reply(200, b"", STREAM)
+
+    def _set_times(self, user: str, path: str, request: WebRequest) -> Reply:
+        self.names.set_modified(user, path, _number(request, "modificationtime", 0))
         return Reply(200, b"", STREAM)
 
 

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -77,10 +77,15 @@ from yarnctl.units import Resources
 class Lock:
     """A lock that tests give and take."""
 
+    kind: Literal["hdfs", "zookeeper"] = "hdfs"
+    every_ms = 2_000
+    leader = ""
+
     def __init__(self, held: bool = True) -> None:
         self.held = held
         self.has_rival = True
         self.released = False
+        self.on_free: Callable[[], None] = lambda: None
 
     def acquire(self) -> bool:
         return self.held

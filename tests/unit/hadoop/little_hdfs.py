@@ -87,6 +87,12 @@ class LittleHdfs:
         self.owners[path] = (self.owners[path][0], heard.query["permission"])
         return Reply(b"", kind="application/octet-stream")
 
+    def _settimes(self, path: str, heard: Heard) -> Reply:
+        if path not in self.files:
+            return remote("FileNotFoundException", 404)
+        self.modified[path] = int(heard.query["modificationtime"])
+        return Reply(b"", kind="application/octet-stream")
+
     def _status(self, path: str, name: str) -> dict:
         owner, permission = self.owners.get(path, ("hdfs", "755"))
         kind = "FILE" if path in self.files else "DIRECTORY"

@@ -7,7 +7,7 @@ here reads a clock: times are those of the port.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -39,7 +39,7 @@ from yarnctl.deciding.order import ORDER_VERBS
 from yarnctl.deciding.partitions import merged
 from yarnctl.deciding.reasons.demand import StandingAside
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
-from yarnctl.deciding.reasons.modes import ClusterUnseen, HdfsUnwritable, ModeReason
+from yarnctl.deciding.reasons.modes import ClusterUnseen, HdfsUnwritable, LockUnconfirmed, ModeReason
 from yarnctl.deciding.records import Decision, Epoch, Performed, Record, Refusal, SavedLost, Transition
 from yarnctl.deciding.settings import DEFAULT, Settings
 from yarnctl.deciding.time_lost import TimeLost, Waited
@@ -139,10 +139,11 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The status of the loop. ``why``: one or two reasons why it is not running; none if it is.
 
     ``reachable``: whether the ResourceManager answered last; ``tick_ms``: the time of the last tick (None: no
-    tick yet). ``problem``: why the cluster does not answer now; ``store_problem``: why HDFS cannot be used.
-    ``aside``: why no container is freed for some queues now. ``leads``: whether this daemon has the lock
-    (None: it only observes, and needs none). ``changes``: settings that it lowered and has not restored.
-    ``requests``: those that this process has sent.
+    tick yet). ``problem``: why the cluster does not answer now; ``store_problem``: why HDFS or the lock
+    cannot be used. ``aside``: why no container is freed for some queues now. ``leads``: whether this daemon
+    has the lock (None: it only observes, and needs none). ``lock``: where the lock is ("": none is needed);
+    ``leader``: the other daemon that has it, with its host ("": none was seen). ``changes``: settings that it
+    lowered and has not restored. ``requests``: those that this process has sent.
     ``resource_manager``: the address of its web pages ("": not known).
     """
 
@@ -157,11 +158,13 @@ class LoopStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_error: str = ""
     last_error_at_ms: int | None = None
     problem: ModeReason | None = None
-    store_problem: HdfsUnwritable | None = None
+    store_problem: HdfsUnwritable | LockUnconfirmed | None = None
     started_at_ms: int = 0
     cluster: ClusterIdentity | None = None
     aside: tuple[StandingAside, ...] = ()
     leads: bool | None = None
+    lock: Literal["", "hdfs", "zookeeper"] = ""
+    leader: str = ""
     requests: Mapping[RequestKey, RequestTally] = {}
     changes: tuple[Change, ...] = ()
 

@@ -60,6 +60,12 @@ class HdfsUnwritable(Reason, frozen=True):
     fault: str
 
 
+class LockUnconfirmed(Reason, frozen=True):
+    sentence = "the lock in ZooKeeper cannot be confirmed, so no order is sent: {fault}"
+    remedy = "check that the servers of --lock run"
+    fault: str
+
+
 class FoldersNotSeen(Reason, frozen=True):
     sentence = "yarnctl's folders in HDFS have not been checked yet"
 
@@ -141,10 +147,11 @@ class LoopFailed(Reason, frozen=True):
 
 
 _Chosen = NothingInTheWay | NotEnforcing | Continued | Paused
-_Hdfs = LockHeldElsewhere | LockRanOut | HdfsUnwritable | FoldersNotSeen | FoldersUnreachable | FoldersUnfit
+_Lock = LockHeldElsewhere | LockRanOut | LockUnconfirmed
+_Hdfs = HdfsUnwritable | FoldersNotSeen | FoldersUnreachable | FoldersUnfit
 _Queues = QueuesUnread | NoLeafQueue | AmbiguousQueue | ParentQueue | QueueInBothRoles | QueuesVanished
 _Options = QueueNamedTwice | BudgetOfNoPreemptableQueue | EveryQueueLeftAlone
 _Preemption = PreemptionUnknown | PreemptionOn | YarnPreemptsSomewhere | YarnPreempts | YarnPreemptsWithin
 _Seen = ClusterFault | ClusterUnseen | AskedToStop | TicksDone | LoopFailed
-ModeReason = _Chosen | _Hdfs | _Queues | _Options | ManagerSettling | _Preemption | _Seen
+ModeReason = _Chosen | _Lock | _Hdfs | _Queues | _Options | ManagerSettling | _Preemption | _Seen
 """Why the daemon acts or does not (``stance``; the loop's state in the API)."""

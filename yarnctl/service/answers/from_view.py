@@ -123,6 +123,8 @@ def status(view: View) -> StatusOut:
         now_ms=view.now_ms,
         loop=loop(view.loop),
         leads=view.loop.leads,
+        lock=view.loop.lock,
+        leader=view.loop.leader,
         cluster=cluster(view.loop),
         pending=snapshot(view).preempting.pending,
         open_orders=len(open_entries(view)),

@@ -68,6 +68,9 @@ def _loop(view: View) -> Iterator[Metric]:
         yield GaugeMetricFamily(
             "yarnctl_leader", "1 if this daemon has the lock; absent if it observes.", float(status.leads)
         )
+        lock = GaugeMetricFamily("yarnctl_lock", "1 for the place of the lock.", labels=["place"])
+        lock.add_metric([status.lock], 1.0)
+        yield lock
     yield GaugeMetricFamily(
         "yarnctl_cluster_reachable",
         "1 if the ResourceManager answered the last request.",
