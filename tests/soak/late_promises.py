@@ -21,7 +21,7 @@ from emulator.cluster.entities import MAP, Application
 from emulator.virtual.run import Run
 from emulator.virtual.schemes import SCHEMES
 from tests.property.stories import job, three_nodes
-from yarnctl.deciding.admission.late_promises import LateWatch, RunningPromise, passed_ratio
+from yarnctl.deciding.admission.late.late_promises import LateWatch, RunningPromise, passed_ratio
 from yarnctl.deciding.admission.records import Phase, Phases
 from yarnctl.traces.job import Job
 

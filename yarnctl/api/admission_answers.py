@@ -53,6 +53,20 @@ class LateOut(msgspec.Struct, frozen=True, kw_only=True):
     projected_at_ms: int
 
 
+class DelayedOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A promise that late admissions (``delayed_by``) break, with its new quote of ``quoted_at_ms``.
+
+    ``deadline_at_ms`` is the earliest deadline that can be kept. ``start_at_ms`` is null if the job runs
+    already, ``price_mtokens`` where deadlines have no price. Nothing more is charged.
+    """
+
+    quoted_at_ms: int
+    deadline_at_ms: int
+    start_at_ms: int | None
+    price_mtokens: Count | None
+    delayed_by: list[str]
+
+
 class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     """One admission.
 
@@ -63,7 +77,8 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     observed in it.
     ``refunded_mtokens``: the part of the price refunded so far, null where deadlines have no price.
     ``placement``: the framework and pool, where the gate places applications. ``late``: its job runs and will
-    miss its deadline (null: it is not known to).
+    miss its deadline (null: it is not known to). ``delayed``: late jobs delay it past its deadline (null:
+    none does).
     """
 
     id: str
@@ -81,6 +96,7 @@ class AdmissionOut(msgspec.Struct, frozen=True, kw_only=True):
     refunded_mtokens: Count | None = None
     placement: PlacementOut | None = None
     late: LateOut | None = None
+    delayed: DelayedOut | None = None
 
 
 class GateOut(msgspec.Struct, frozen=True, kw_only=True):

@@ -225,6 +225,10 @@ def _plan_words(admission: AdmissionOut, now_ms: int) -> str:
     if admission.late is not None:
         late_ms = admission.late.projected_at_ms - admission.plan.deadline_at_ms
         parts.append(f"will be {span_words(max(0, late_ms))} late")
+    if admission.delayed is not None:
+        more_ms = admission.delayed.deadline_at_ms - admission.plan.deadline_at_ms
+        because = ", ".join(admission.delayed.delayed_by)
+        parts.append(f"delayed by {because}: a deadline {span_words(max(0, more_ms))} later can be kept")
     if admission.state == "waiting" and start_ms is not None:
         parts.append(f"starts in {span_words(max(0, start_ms - now_ms))}")
     return "; ".join(filter(None, parts))

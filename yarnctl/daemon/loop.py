@@ -15,7 +15,8 @@ from typing import Literal, get_args
 
 from yarnctl.attach.connection.cluster_queues import QueueNames
 from yarnctl.audit import audit
-from yarnctl.daemon.admission.admission_controller import AdmissionController, SeenProgress
+from yarnctl.daemon.admission.admission_controller import AdmissionController
+from yarnctl.daemon.admission.late_desk import SeenProgress
 from yarnctl.daemon.daemon_lock import DaemonLock
 from yarnctl.daemon.guards import GuardedPort, WriteGuard
 from yarnctl.daemon.held_priorities import HeldPriorities

@@ -52,7 +52,7 @@ from yarnctl.daemon.named_queues import (
     rules_with_paths,
     with_paths,
 )
-from yarnctl.daemon.notices.webhook import Webhook
+from yarnctl.daemon.notices.webhook import Webhook, promise_event
 from yarnctl.daemon.preemption_switch import PreemptionSwitch
 from yarnctl.daemon.questions.what_if_desk import WhatIfDesk
 from yarnctl.daemon.queue_caps import QueueCaps
@@ -322,6 +322,8 @@ def run(plan: Plan, serve: Serve | None = None, reread: Reread | None = None) ->
             webhook = Webhook(plan.webhook)
             stack.callback(webhook.close)
             loop.recorder.on_record = partial(webhook.report, loop.publisher)
+            if loop.admission is not None:
+                loop.admission.late_desk.report = lambda job, news: webhook.offer(promise_event(job, news))
         service = None if serve is None else serve(loop, state)
         if service is not None:
             stack.callback(service.stop)  # after the loop has released the lock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yarnctl.deciding.admission.late_promises import LOOKS, LateWatch, RunningPromise, passed_ratio
+from yarnctl.deciding.admission.late.late_promises import LOOKS, LateWatch, RunningPromise, passed_ratio
 from yarnctl.deciding.admission.records import Phase, Phases
 
 SECOND, GIVEN_MS = 1_000, 100_000

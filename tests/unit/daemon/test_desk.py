@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from tests.unit.daemon.at_the_desk import HERE, MINUTE, START_MS, AtTheDesk, Past, Yarn, asking, told
-from yarnctl.daemon.admission.admission_controller import COMMANDS_MAX, SeenProgress
+from yarnctl.daemon.admission.admission_controller import COMMANDS_MAX
 from yarnctl.daemon.admission.backlog import MANY, NAMED_MAX, SHRINK_AFTER_MS, STEPS_MAX, Size, compact
 from yarnctl.daemon.admission.feedback import LEARN_FOR_MS
+from yarnctl.daemon.admission.late_desk import SeenProgress
 from yarnctl.daemon.admission.reconciler import ENDED_AFTER_MS, REST_EVERY_MS
 from yarnctl.daemon.admission.request_queue import (
     PENDING_MAX,

@@ -9,8 +9,11 @@ import msgspec
 import pytest
 
 from tests.unit.daemon.at_the_desk import MINUTE, AtTheDesk, Past, asking
+from yarnctl.cli.admissions import _plan_words
+from yarnctl.daemon.admission.late_desk import SeenProgress
 from yarnctl.daemon.admission.placement_desk import PlacementPredictions, placed_runs
 from yarnctl.daemon.admission.pool_files import PoolSettings, read_pools
+from yarnctl.daemon.notices.webhook import Event, promise_event
 from yarnctl.deciding.admission.book import Admission
 from yarnctl.deciding.admission.entries import AdmissionRound, GateSet
 from yarnctl.deciding.admission.placement_options import Alternatives, PlacementOption
@@ -19,12 +22,14 @@ from yarnctl.deciding.reasons.placements import NoRoomThroughout, NothingFits
 from yarnctl.deciding.reasons.verdicts import CheapestInTime, StartsLater
 from yarnctl.errors import BadInput
 from yarnctl.prediction.application_runs import KnownRun
+from yarnctl.service.routes.admissions import admission as admission_answer
 
 POOLS = (
     PoolSettings(name="fast", queue="root.fast", kinds=("spark", "flink"), capacity=4, cost_mtokens=2000),
     PoolSettings(name="slow", queue="root.slow", kinds=("mapreduce",), capacity=6),
 )
 SPARK = PlacementOption("spark", 3, 2 * MINUTE, 3 * MINUTE, (("spark.shuffle.compress", "true"),), "", 0.05)
+APPLICATION = "application_1_0001"
 HADOOP = PlacementOption("mapreduce", 4, 5 * MINUTE, 6 * MINUTE)
 
 
@@ -238,3 +243,33 @@ def test_alternatives_come_from_the_runs_of_the_named_application() -> None:
     assert found.lacking == ()
     with pytest.raises(BadInput, match="no run is known"):
         PlacementPredictions().alternatives("grep", {"input_mib": 64.0}, 0.05, journal)
+
+
+def test_what_a_late_job_delays_is_quoted_anew_once_and_the_webhook_hears_of_both() -> None:
+    there = desk(lease_ms=10**9)
+    option = PlacementOption("mapreduce", 6, MINUTE, 10 * MINUTE)
+    first, second = place(there, 10.5, option), place(there, 21, option)
+    there.submit(first, queue="root.slow")
+    there.go(1_000)
+    assert (there.state(first), there.state(second)) == ("running", "waiting")
+    told = list[Event]()
+    there.desk.late_desk.report = lambda admission, news: told.append(promise_event(admission, news))
+    begun_ms = there.now_ms
+    for passed_s in range(1, 501):  # it needs 20 minutes
+        there.now_ms += 1_000
+        seen = SeenProgress(there.now_ms, {APPLICATION: passed_s / 1_200})
+        there.desk.after_tick(there.write, there.now_ms, progress=seen)
+    assert [each.event for each in told] == ["will-be-late", "quoted-anew"]
+    assert [each.admission for each in told] == [first.admission, second.admission]
+    assert told[0].deadline_at_ms == pytest.approx(begun_ms + 20 * MINUTE, abs=20_000)
+    assert told[1].deadline_at_ms == pytest.approx(begun_ms + 30 * MINUTE, abs=20_000)
+    assert first.admission in told[1].text
+    delayed = there.desk.shown().delayed[second.admission]
+    assert (delayed.deadline_at_ms, delayed.delayed_by) == (told[1].deadline_at_ms, (first.admission,))
+    waiting = there.book.admissions[second.admission]
+    shown = admission_answer(waiting, there.desk.shown())
+    assert shown.delayed is not None
+    assert shown.delayed.deadline_at_ms == delayed.deadline_at_ms
+    assert f"delayed by {first.admission}: a deadline 10 min later" in _plan_words(shown, there.now_ms)
+    there.desk.late_desk.look(SeenProgress(there.now_ms + 1_000, {}), None, ())
+    assert there.desk.shown().delayed == {}

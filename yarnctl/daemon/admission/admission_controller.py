@@ -13,13 +13,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 
 from yarnctl.daemon.admission.backlog import ClusterUse, Size
 from yarnctl.daemon.admission.feedback import ClusterCapacity, Estimates, Feedback, WantedJob
 from yarnctl.daemon.admission.history_worker import HistoryWorker
+from yarnctl.daemon.admission.late_desk import DelayedPromise, LateDesk, SeenProgress
 from yarnctl.daemon.admission.market_desk import UNTRUSTED, MarketDesk, Quote
 from yarnctl.daemon.admission.placement_desk import PoolSizes, UserRun, alternatives_of, placed_runs, places
 from yarnctl.daemon.admission.pool_files import PoolSettings
@@ -35,7 +35,7 @@ from yarnctl.daemon.admission.request_queue import (
     WithdrawRequest,
 )
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
-from yarnctl.deciding.admission.capacity import FOREVER_MS, Pool
+from yarnctl.deciding.admission.capacity import Pool
 from yarnctl.deciding.admission.entries import (
     AdmissionAsked,
     AdmissionClosed,
@@ -45,10 +45,10 @@ from yarnctl.deciding.admission.entries import (
     GateSet,
 )
 from yarnctl.deciding.admission.gate import decide, expired, granted_in
-from yarnctl.deciding.admission.late_promises import LatePromise, LateWatch, RunningPromise, passed_ratio
+from yarnctl.deciding.admission.late.late_promises import LatePromise
 from yarnctl.deciding.admission.mechanisms import MECHANISMS, OwnChoices
 from yarnctl.deciding.admission.pricing.accounts import Account, Payment
-from yarnctl.deciding.admission.records import Estimate, Phases, Plan, Request
+from yarnctl.deciding.admission.records import Estimate, Plan, Request
 from yarnctl.deciding.queue_names import QueueTree
 from yarnctl.deciding.reasons.outcomes import ClientFault
 from yarnctl.deciding.reasons.verdicts import GateReason, LeaseOver, Undecided, WithdrawnByRequester
@@ -83,7 +83,7 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The controller's published state, with every kept admission, the newest first.
 
     ``ran_ms``: the running times of ended admissions, by id. ``priced``: deadlines have a price. ``late``:
-    the running ones that will miss their deadline, by id.
+    the running ones that will miss their deadline, by id. ``delayed``: what these delay, with its new quote.
     """
 
     allocator: str
@@ -104,13 +104,7 @@ class AdmissionStatus(msgspec.Struct, frozen=True, kw_only=True):
     queues: QueueTree | None = None
     priced: bool = False
     late: Mapping[str, LatePromise] = {}
-
-
-class SeenProgress(NamedTuple):
-    """The progress of applications in the snapshot of ``at_ms``, by id."""
-
-    at_ms: int
-    ratios: Mapping[str, float]
+    delayed: Mapping[str, DelayedPromise] = {}
 
 
 class AdmissionController:
@@ -152,8 +146,7 @@ class AdmissionController:
         self.market_desk = MarketDesk(self.store, settings.instance)
         self._feedback = None if history_worker is None else Feedback(history_worker, self.store)
         self._shown: tuple[tuple[object, ...], AdmissionStatus] | None = None
-        self._late_watch = LateWatch()
-        self._watched_at_ms = 0
+        self.late_desk = LateDesk(self.store)
 
     def set_queues(self, settings: AdmissionSettings, sizes: Mapping[str, Callable[[], Size]]) -> None:
         """Replace the queues' names by their paths, once they are known."""
@@ -192,25 +185,8 @@ class AdmissionController:
             self._feedback.reconcile(lambda record: self._note(write, record), now_ms)
         if active and self.store.gate is not None:
             self._work(write, now_ms, commands, paused)
-        if progress is not None and progress.at_ms != self._watched_at_ms:
-            self._watched_at_ms = progress.at_ms
-            self._watch_late(progress)
-
-    def _watch_late(self, progress: SeenProgress) -> None:
-        """Look for promises that will be missed, and log each that is new."""
-        promises = [
-            RunningPromise(
-                each.admission,
-                each.changed_at_ms,
-                each.plan.deadline_at_ms,
-                passed_ratio(progress.ratios[each.application], _phases(each), each.plan.containers),
-            )
-            for each in self.store.open("running")
-            if each.application in progress.ratios and each.plan.deadline_at_ms < FOREVER_MS
-        ]
-        for late in self._late_watch.look(promises, progress.at_ms):
-            late_s = (late.projected_at_ms - late.deadline_at_ms) / 1000
-            _LOG.warning("%s will miss its deadline by %.0f s at its pace so far", late.admission, late_s)
+        if progress is not None:
+            self.late_desk.look(progress, self._reconciler.last, self.market_desk.blocking())
 
     def _set_back(self, write: Callable[[Record], None], now_ms: int) -> None:
         """Continue by a clock that was set back: leases and polls begin anew, as after a start."""
@@ -510,8 +486,8 @@ class AdmissionController:
         store, gate = self.store, self.store.gate
         problem = self._reconciler.problem or self._pool_sizes.problem
         queues = self._queues()
-        late = dict(self._late_watch.late)
-        state = (store.version, problem, self.market_desk.numbered, queues, late)
+        late, delayed = dict(self.late_desk.late), dict(self.late_desk.delayed)
+        state = (store.version, problem, self.market_desk.numbered, queues, late, delayed)
         if self._shown is not None and self._shown[0] == state:
             return self._shown[1]
         status = AdmissionStatus(
@@ -533,6 +509,7 @@ class AdmissionController:
             priced=self.sells,
             queues=queues,
             late=late,
+            delayed=delayed,
         )
         self._shown = (state, status)
         return status
@@ -549,11 +526,6 @@ class AdmissionController:
         self.request_queue.close()
         if self._history_worker is not None:
             self._history_worker.close()
-
-
-def _phases(admission: Admission) -> Phases | None:
-    estimate = admission.request.estimate
-    return estimate.phases if estimate is not None and admission.request.kind == "mapreduce" else None
 
 
 def _same(request: RequestedAdmission, admission: Admission) -> bool:

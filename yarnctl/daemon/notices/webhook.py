@@ -14,7 +14,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from yarnctl.daemon.admission.late_desk import DelayedPromise
 from yarnctl.daemon.view.published import Publisher
+from yarnctl.deciding.admission.book import Admission
+from yarnctl.deciding.admission.late.late_promises import LatePromise
 from yarnctl.deciding.records import (
     LeversStopped,
     Lowering,
@@ -30,7 +33,7 @@ from yarnctl.deciding.records import (
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.http.session import CallLimits, ExchangeFailed, exchange, open_session
 from yarnctl.journal.explaining.story import OrderStory
-from yarnctl.journal.rendering import said, text
+from yarnctl.journal.rendering import said, text, when
 from yarnctl.listening.names import is_loopback
 from yarnctl.restoring.change_file import described
 
@@ -53,14 +56,16 @@ GIVEN = ("freed", "granted")
 
 Kind = Literal[
     "gave", "resumed", "work-lost", "lowered", "restored", "state", "queue-paused", "queue-resumed",
-    "levers-stopped",
+    "levers-stopped", "will-be-late", "quoted-anew",
 ]  # fmt: skip
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the webhook receives, as JSON. ``text`` is a sentence; the other fields are empty if unknown.
 
-    ``application``, ``user`` and ``queue``: of the research job; ``requester``: of production.
+    ``application``, ``user`` and ``queue``: of the research job; ``requester``: of production. With
+    ``admission`` they are those of an admitted job, and ``deadline_at_ms`` is when it ends by its pace
+    ("will-be-late"), or the deadline that can be kept instead of its own ("quoted-anew").
     """
 
     event: Kind
@@ -71,6 +76,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: str = ""
     order: str = ""
     requester: str = ""
+    admission: str = ""
+    deadline_at_ms: int = 0
 
 
 def event_of(record: Record, story: OrderStory | None) -> Event | None:
@@ -117,6 +124,32 @@ def _of_order(record: Transition | Return | SavedLost, story: OrderStory) -> Eve
         queue="" if known is None else known.queue,
         order=story.order,
         requester=story.requester,
+    )
+
+
+def promise_event(admission: Admission, news: LatePromise | DelayedPromise) -> Event:
+    """Return the event of a promise that a late job breaks: its own, or one that it delays."""
+    deadline = when(admission.plan.deadline_at_ms)
+    if isinstance(news, LatePromise):
+        kind: Kind = "will-be-late"
+        at_ms, new_ms = news.known_at_ms, news.projected_at_ms
+        words = f"{admission.name} ends at {when(new_ms)} at its pace so far, after its deadline {deadline}"
+    else:
+        kind, at_ms, new_ms = "quoted-anew", news.quoted_at_ms, news.deadline_at_ms
+        price = "" if news.price_mtokens is None else f", for {news.price_mtokens} mtokens by prices of now"
+        words = (
+            f"{', '.join(news.delayed_by)} delays {admission.name} past its deadline {deadline}; "
+            f"{when(new_ms)} can be kept{price}"
+        )
+    return Event(
+        event=kind,
+        at_ms=at_ms,
+        text=words,
+        application=admission.application,
+        user=admission.user,
+        queue=admission.queue,
+        admission=admission.admission,
+        deadline_at_ms=new_ms,
     )
 
 

@@ -20,6 +20,7 @@ from yarnctl.api.admission_answers import (
     AdmissionOut,
     AdmissionPage,
     AdmissionRequestOut,
+    DelayedOut,
     GateOut,
     LateOut,
     PlanOut,
@@ -37,7 +38,7 @@ from yarnctl.daemon.admission.request_queue import (
     WithdrawRequest,
 )
 from yarnctl.daemon.view.published import View
-from yarnctl.deciding.admission.book import Admission
+from yarnctl.deciding.admission.book import OPEN, Admission
 from yarnctl.deciding.admission.capacity import FOREVER_MS
 from yarnctl.deciding.admission.records import Budget, Estimate, Refund, State
 from yarnctl.deciding.reasons.rooting import code
@@ -492,12 +493,20 @@ def admission(admission: Admission, status: AdmissionStatus) -> AdmissionOut:
         changed_at_ms=admission.changed_at_ms,
         refunded_mtokens=_refunded_mtokens(admission, status),
         late=_late(admission, status),
+        delayed=_delayed(admission, status),
     )
 
 
 def _late(admission: Admission, status: AdmissionStatus) -> LateOut | None:
     late = status.late.get(admission.admission)
     return None if late is None or admission.state != "running" else read_off(LateOut, late)
+
+
+def _delayed(admission: Admission, status: AdmissionStatus) -> DelayedOut | None:
+    delayed = status.delayed.get(admission.admission)
+    if delayed is None or admission.state not in OPEN:
+        return None
+    return read_off(DelayedOut, delayed, delayed_by=list(delayed.delayed_by))
 
 
 def _settings(submitter: Submitter, admission: Admission, status: AdmissionStatus) -> dict[str, str]:

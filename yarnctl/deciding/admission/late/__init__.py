@@ -1,0 +1,1 @@
+"""Promises that running jobs will miss, and new quotes of what these delay."""
