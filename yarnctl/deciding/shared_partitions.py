@@ -63,9 +63,10 @@ class ServedPartition:
         return placed
 
     def _placed(self, snapshot: Snapshot, models: Mapping[str, QueueModel]) -> dict[str, int]:
-        free = FreeCapacity(self._free.free)
-        if not snapshot.parents:
-            return place_pending(models, free)
+        if self._tree is None:
+            return place_pending(models, FreeCapacity(self._free.free))
+        rooms, rejecting = self._free.free, self._tree.rejecting
+        free = FreeCapacity({node: room for node, room in rooms.items() if node not in rejecting})
         return QueueTreeModel(snapshot, models, shares_idle=True).place(free)
 
     def _idle(self, queues: Mapping[str, QueueModel]) -> Snapshot:

@@ -20,6 +20,7 @@ from emulator.cluster.entities import (
     NodeReservation,
 )
 from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queues.user_shares import single
 from emulator.cluster.resource_manager import ResourceManager as EmulatedManager
 from emulator.scenario.scheduler_file import queues_of_keys
 from tests import http_client
@@ -292,7 +293,7 @@ class EmulatedTree:
         ratios = {"": history.get("users_ratios", {}), **history.get("labelled_ratios", {})}
         for label, leaves in ratios.items():
             for path, ratio in leaves.items():
-                scheduler.trees[label][path.partition(".")[2]].users.ratio = ratio
+                scheduler.trees[label][path.partition(".")[2]].users.ratio = single(ratio)
         self.names = {app: name for name, app in self._apps.items()}
 
     def wake(self, app: Application) -> None:

@@ -18,7 +18,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
@@ -39,9 +39,10 @@ from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import ENDED, least_in
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.active_limits import active_limits
-from yarnctl.units import NOTHING, Resources, fits, plus
+from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
 RESERVED = "RESERVED"
+RESERVED_MAX = 16  # Reservations of one application of which each sum is tried
 
 
 class Held(NamedTuple):
@@ -491,16 +492,17 @@ class ClusterObserver:
         least_mib = least_in(self._connection.configuration or {}, 1)[0]
         for row, sum_ in holders:
             sizes = {ask.priority: ask.size for ask in asks.get(row.application, ())} or {-1: sum_}
-            size = max(sizes.values())
+            ways = ways_to_reserve(sum_, set(sizes.values()))
+            possible = {size for way in ways for size in way}
+            totals = {node: rows[node].total_of(self._connection.resource_names) for node in free}
             candidates = [
                 node
                 for node, room in free.items()
-                if not fits(size, room)
-                and fits(size, rows[node].total_of(self._connection.resource_names))
+                if any(not fits(size, room) and fits(size, totals[node]) for size in possible)
                 and room.memory_mib >= least_mib
                 and rows[node].available_vcores != 0  # below 0: the scheduler does not count vcores
             ]
-            count = max(1, sum_.memory_mib // max(1, size.memory_mib))
+            count = min(map(len, ways))
             certain = len(candidates) <= count
             own = {
                 node: each.priority
@@ -520,9 +522,31 @@ class ClusterObserver:
                     named.setdefault(node, row.application)
                 priorities |= {node: priority for node, priority in own.items() if priority is not None}
             if certain:  # what has enough room for it is not left out: YARN fills it there
-                sure.update(node for node in candidates if not fits(size, free.get(node, NOTHING)))
+                sizes_on = {
+                    node: [sizes[own[node]]] if own.get(node) in sizes else possible for node in candidates
+                }
+                sure.update(
+                    node for node in candidates if any(not fits(size, free[node]) for size in sizes_on[node])
+                )
         self._activities.suspects = tuple(dict.fromkeys((*self._activities.suspects, *suspects)))
         return named, frozenset(sure), {node: priorities[node] for node in sorted(priorities.keys() & named)}
+
+
+def ways_to_reserve(sum_: Resources, sizes: Collection[Resources]) -> list[list[Resources]]:
+    """Return in which ways reservations of some sizes add up to a sum; if in none, as many of the largest."""
+    found: list[list[Resources]] = []
+
+    def add(left: Resources, ordered: Sequence[Resources], way: list[Resources]) -> None:
+        if max(left) == 0:
+            found.append(way)
+        for place, size in enumerate(ordered):
+            if fits(size, left) and len(way) < RESERVED_MAX:
+                add(minus(left, size), ordered[place:], [*way, size])
+
+    largest = max(sizes)
+    if len(sizes) > 1:
+        add(sum_, [size for size in sorted(sizes, reverse=True) if max(size) > 0], [])
+    return found or [[largest] * max(1, sum_.memory_mib // max(1, largest.memory_mib))]
 
 
 def _waits(queue: yarn.QueueInfo) -> bool:
