@@ -121,7 +121,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     ``parents``: every parent queue with leaves below it, by path; empty where the tree is *flat*: all
     leaves are directly below root, which orders them by utilization, none is fair, nothing
-    is reserved, and no leaf has requests of several sizes.
+    is reserved, no leaf has requests of several sizes, and the cluster has neither labels nor other resource
+    types.
     ``reserved_free``: node -> what is free on it, of the nodes that ``free_by_node`` lacks because they are
     reserved.
     ``reserved_priority``: node -> priority of the request that reserves it, where YARN's record names it.

@@ -83,7 +83,7 @@ class Taking(NamedTuple):
 class TreeDescent:
     """A descent with the state of a tree, for a node of a size with ``free`` capacity.
 
-    ``is_rejected``: something was found that was not accepted.
+    ``rejected``: what was found and not accepted.
     """
 
     def __init__(self, tree: TreeState, free: Resources, node_size: Resources) -> None:
@@ -92,7 +92,7 @@ class TreeDescent:
         self._node_size = node_size
         self._total = at_least(tree.cluster_total, Resources(1, 1))
         self._step = tree.root.smallest
-        self.is_rejected = False
+        self.rejected: Taking | None = None
 
     def from_root(self) -> Taking | None:
         """Return what gets the free capacity; None: nothing does."""
@@ -100,8 +100,10 @@ class TreeDescent:
         if not root.active or not fits(self._step, self._free) or min(self._free[:2]) <= 0:
             return None
         found = self._enter(root, root.maximum)[0]
-        self.is_rejected = found is not None and not self._is_accepted(found)
-        return None if self.is_rejected else found
+        if found is None or self._is_accepted(found):
+            return found
+        self.rejected = found
+        return None
 
     def _is_accepted(self, taking: Taking) -> bool:
         """Return whether a container or reservation fits under every maximum."""

@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from types import MappingProxyType
 
+import msgspec
+
 from yarnctl.deciding.forecast import (
     FreeCapacity,
     QueueModel,
@@ -143,8 +145,8 @@ class QueueTreeModel:
     """The queues of a snapshot with parents; ``queues`` are its leaves, with the expected capacity free.
 
     ``reserved``: application -> reserved for it. ``held``: node -> application that is foreseen to reserve
-    it. ``shares_idle``: the requests are those without a label, of a shared partition. ``rejecting``: the
-    nodes on which a request was found last that no limit above it allows.
+    it. ``shares_idle``: the requests are those without a label, of a shared partition. ``rejecting``:
+    node -> the request that was found there last, of those that no limit above it allows.
     """
 
     def __init__(
@@ -160,8 +162,8 @@ class QueueTreeModel:
         self._kept_nodes = set(snapshot.reserved_by_node.keys() - snapshot.free_by_node.keys())
         self._rooms = dict(snapshot.reserved_free)
         self._in_vain: dict[tuple[str, int | None], int] = {}
-        self._fruitless: dict[tuple[Resources, Resources], bool] = {}
-        self.rejecting: set[str] = set()
+        self._fruitless: dict[tuple[Resources, Resources], Taking | None] = {}
+        self.rejecting: dict[str, Taking] = {}
         self._satisfied: dict[tuple[str, int | None], Taking] = {}
         self.held: dict[str, str] = {}
         self.largest_node = snapshot.largest_node
@@ -371,9 +373,12 @@ class QueueTreeModel:
         if (room, size) not in self._fruitless:
             descent = TreeDescent(self, room, size)
             found = descent.from_root()
-            self._fruitless[room, size] = descent.is_rejected
+            self._fruitless[room, size] = descent.rejected
+        self.rejecting.pop(node, None)
         if found is None:
-            (self.rejecting.add if self._fruitless[room, size] else self.rejecting.discard)(node)
+            rejected = self._fruitless[room, size]
+            if rejected is not None:
+                self.rejecting[node] = rejected
             return False
         queue, application = found.queue, found.request.application
         if found.reserves:
@@ -450,6 +455,22 @@ class QueueTreeModel:
         queue.add(size)
         for each in queue.chain:
             each.reserved = plus(each.reserved, size)
+
+    def rejected(self) -> set[str]:
+        """Return the applications with a request that a node finds and no limit allows."""
+        return {each.request.application.application for each in self.rejecting.values()}
+
+    def reserving(self, snapshot: Snapshot, rooms: Mapping[str, Resources]) -> Snapshot:
+        """Return a snapshot with the reservations of now, and what is free on all nodes."""
+        kept = self._kept_nodes | self.held.keys()
+        return msgspec.structs.replace(
+            snapshot,
+            free_by_node={node: room for node, room in rooms.items() if node not in kept},
+            reserved_by_node=dict(self._on_node),
+            reserved_priority=dict(self._priority_on),
+            reserved_free={},
+            reserved=dict(self.reserved),
+        )
 
     def _nodes_of(self, request: SimulatedRequest) -> list[str]:
         """Return the nodes that a request may have reserved, by name."""

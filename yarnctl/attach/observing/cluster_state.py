@@ -194,6 +194,7 @@ class ClusterObserver:
         self._asks: dict[str, Asks] = {}
         self._tree: QueueTree | None = None
         self._exclusive: dict[str, bool] = {}
+        self._labels: list[str] = []
 
     def probe_demand(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
         """Return the tree of queues if one of ``queues`` (paths; none: any) has pending asks."""
@@ -226,8 +227,8 @@ class ClusterObserver:
         plain = _of_label(demand, "")
         applications = self._views(plain, why_not, held_back)
         parts = views.by_partition(nodes)
+        self._labels = labels = sorted(parts.keys() - {""})
         snapshot = self._partition(root_queue, parts[""], plain, applications, "")
-        labels = sorted(parts.keys() - {""})
         self._read_labels(labels)
         known = bool(snapshot.parents) and self._connection.configuration is not None
         limits: Mapping[str, Mapping[str, Resources]] = {}
@@ -257,13 +258,22 @@ class ClusterObserver:
         asks: Mapping[str, tuple[ContainerRequest, ...]],
         applications: tuple[ApplicationView, ...],
         label: str,
+        unlabelled: Mapping[str, tuple[ContainerRequest, ...]] | None = None,
     ) -> Snapshot:
-        """Return ``nodes``, those with a label ("": none), with what is used and requested of them."""
+        """Return ``nodes``, those with a label ("": none), with what is used and requested of them.
+
+        ``unlabelled``: requests without a label that may reserve them too, by application.
+        """
         names = self._connection.resource_names
         total, largest, free = views.cluster_room(nodes, names)
         holders = self._holders(label)
-        reserved, sure, priorities = self._reserved(free, nodes, asks, holders)
-        parents = views.parent_views(root_queue, total, nodes, self._even(asks), label, names)
+        reserving = {
+            row.application: (*asks.get(row.application, ()), *(unlabelled or {}).get(row.application, ()))
+            for row, _ in holders
+        }
+        reserved, sure, priorities = self._reserved(free, nodes, reserving, holders)
+        simple = self._even(asks) and not names and not self._labels
+        parents = views.parent_views(root_queue, total, nodes, simple, label, names)
         return Snapshot(
             total=total,
             largest_node=largest,
@@ -318,11 +328,11 @@ class ClusterObserver:
                 containers = view.containers if used > NOTHING else 0
                 changed = {"used": used, "requests": requests, "containers": containers}
                 found.append(msgspec.structs.replace(view, **changed))
-        part = self._partition(root_queue, nodes, asks, tuple(found), label)
+        is_shared = bool(may_use) and not self._exclusive.get(label, True)
+        unlabelled = _of_label(demand, "") if is_shared else None
+        part = self._partition(root_queue, nodes, asks, tuple(found), label, unlabelled)
         return msgspec.structs.replace(
-            part,
-            nodes=tuple(sorted(node.node for node in nodes)),
-            is_shared=bool(may_use) and not self._exclusive.get(label, True),
+            part, nodes=tuple(sorted(node.node for node in nodes)), is_shared=is_shared
         )
 
     def _read_labels(self, labels: Sequence[str]) -> None:
@@ -504,15 +514,19 @@ class ClusterObserver:
             ]
             count = min(map(len, ways))
             certain = len(candidates) <= count
-            own = {
-                node: each.priority
-                for node, each in recorded.items()
-                if each.application == row.application and node in rows
-            }
+            mine = {node: each for node, each in recorded.items() if each.application == row.application}
+            own: dict[str, int | None] = {}
+            known: list[Resources] = []
+            # One that was there before, and of a later record: the others have moved or were rejected.
+            for node in sorted(mine.keys() & rows, key=lambda node: (mine[node].is_new, -mine[node].at_ms)):
+                priority = mine[node].priority
+                more = NOTHING if priority is None else sizes.get(priority, NOTHING)
+                if fits(plus(sum_of(known), more), sum_):
+                    own[node] = priority
+                    known += [] if priority is None else [more]
             is_guessed = not certain
             if not certain and own:  # are these all its reservations?
-                known = [sizes.get(each, NOTHING) for each in own.values() if each is not None]
-                is_all = sum(each[0] for each in known) >= sum_.memory_mib
+                is_all = sum_of(known).memory_mib >= sum_.memory_mib
                 if is_all or (len(known) < len(own) and len(own) >= count):
                     candidates, certain = list(own), True
             if is_guessed or len(sizes) > 1:
@@ -530,6 +544,14 @@ class ClusterObserver:
                 )
         self._activities.suspects = tuple(dict.fromkeys((*self._activities.suspects, *suspects)))
         return named, frozenset(sure), {node: priorities[node] for node in sorted(priorities.keys() & named)}
+
+
+def sum_of(sizes: Iterable[Resources]) -> Resources:
+    """Return the sum of vectors."""
+    found = NOTHING
+    for size in sizes:
+        found = plus(found, size)
+    return found
 
 
 def ways_to_reserve(sum_: Resources, sizes: Collection[Resources]) -> list[list[Resources]]:
