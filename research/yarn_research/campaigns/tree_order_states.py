@@ -335,18 +335,19 @@ class EmulatedTree:
         node.reserved = NodeReservation(app, ask)
         self.scheduler.keep(app, ask, node)
 
-    def free(self, container: str, *, by_partition: bool = False) -> Counter[str]:
+    def free(self, container: str, *, by_partition: bool = False, alone: bool = False) -> Counter[str]:
         """Free a container, let the nodes have heartbeats until nothing changes; return the grants.
 
-        ``by_partition``: first the nodes of that node's partition alone, then all.
+        ``by_partition``: first the nodes of that node's partition alone, then all; ``alone``: only those.
         """
         held = self._held[container]
         self.scheduler.free(held, 0)
         granted: Counter[str] = Counter()
-        if by_partition:
+        if by_partition or alone:
             own = [node for node in self.rm.nodes if node.label == held.node.label]
             self._beat([held.node, *own], own, granted)
-        self._beat([held.node, *self.rm.nodes], self.rm.nodes, granted)
+        if not alone:
+            self._beat([held.node, *self.rm.nodes], self.rm.nodes, granted)
         return granted
 
     def _beat(self, nodes: list[Node], all_nodes: list[Node], granted: Counter[str]) -> None:

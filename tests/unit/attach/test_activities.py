@@ -18,10 +18,11 @@ from yarnctl.attach.observing.activity_reader import (
     READS_MAX,
     ActivityReader,
 )
+from yarnctl.attach.observing.cluster_state import ways_to_reserve
 from yarnctl.deciding.model import ObservationRequest
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.wire.node_activities import NodeActivities, YarnWords
-from yarnctl.units import times
+from yarnctl.units import Resources, times
 
 
 class Heartbeats:
@@ -184,6 +185,20 @@ def test_a_record_names_the_one_node_that_a_reservation_protects(cluster: FakeCl
     found = shot()
     assert found.reserved_by_node == {"r1:1": big.id}
     assert found.free_by_node["r1:1"] == times(SLOT, 3)
+
+
+@pytest.mark.parametrize(
+    ("sum_", "sizes", "ways"),
+    [
+        ((2048, 4, 2), [(1024, 2, 1), (1536, 3)], [[(1024, 2, 1)] * 2]),
+        ((3072, 6), [(1024, 2), (1536, 3)], [[(1536, 3)] * 2, [(1024, 2)] * 3]),
+        ((3072, 6), [(1024, 2)], [[(1024, 2)] * 3]),
+        ((3072, 6), [(2048, 1), (512, 4)], [[(2048, 1)]]),
+    ],
+)
+def test_ways_to_reserve_add_up_in_every_resource(sum_, sizes, ways):
+    found = ways_to_reserve(Resources(*sum_), [Resources(*size) for size in sizes])
+    assert found == [[Resources(*size) for size in way] for way in ways]
 
 
 def test_without_records_every_suspect_is_protected(cluster: FakeCluster):

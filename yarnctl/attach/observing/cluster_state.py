@@ -516,18 +516,16 @@ class ClusterObserver:
             certain = len(candidates) <= count
             mine = {node: each for node, each in recorded.items() if each.application == row.application}
             own: dict[str, int | None] = {}
-            known: list[Resources] = []
+            known_mib: list[int] = []
             # One that was there before, and of a later record: the others have moved or were rejected.
             for node in sorted(mine.keys() & rows, key=lambda node: (mine[node].is_new, -mine[node].at_ms)):
-                priority = mine[node].priority
-                more = NOTHING if priority is None else sizes.get(priority, NOTHING)
-                if fits(plus(sum_of(known), more), sum_):
-                    own[node] = priority
-                    known += [] if priority is None else [more]
+                if sum(known_mib) < sum_.memory_mib:
+                    own[node] = priority = mine[node].priority
+                    known_mib += [] if priority is None else [sizes.get(priority, NOTHING).memory_mib]
             is_guessed = not certain
             if not certain and own:  # are these all its reservations?
-                is_all = sum_of(known).memory_mib >= sum_.memory_mib
-                if is_all or (len(known) < len(own) and len(own) >= count):
+                is_all = sum(known_mib) >= sum_.memory_mib
+                if is_all or (len(known_mib) < len(own) and len(own) >= count):
                     candidates, certain = list(own), True
             if is_guessed or len(sizes) > 1:
                 suspects += candidates  # what is known is read again: a reservation moves
@@ -544,14 +542,6 @@ class ClusterObserver:
                 )
         self._activities.suspects = tuple(dict.fromkeys((*self._activities.suspects, *suspects)))
         return named, frozenset(sure), {node: priorities[node] for node in sorted(priorities.keys() & named)}
-
-
-def sum_of(sizes: Iterable[Resources]) -> Resources:
-    """Return the sum of vectors."""
-    found = NOTHING
-    for size in sizes:
-        found = plus(found, size)
-    return found
 
 
 def ways_to_reserve(sum_: Resources, sizes: Collection[Resources]) -> list[list[Resources]]:
