@@ -187,6 +187,28 @@ def test_a_record_names_the_one_node_that_a_reservation_protects(cluster: FakeCl
     assert found.free_by_node["r1:1"] == times(SLOT, 3)
 
 
+def test_of_two_records_of_one_reservation_the_later_counts(cluster: FakeCluster):
+    big = reserving(cluster, "r1:1")
+    of_one = cluster.activities
+    assert of_one is not None
+
+    def of_two(query: dict[str, str]) -> dict:
+        if query["nodeId"] != "r0:1":
+            return of_one(query)
+        told = of_one({"nodeId": "r1:1"})
+        told["activities"] |= {"nodeId": "r0:1", "timestamp": cluster.now_ms - 500}
+        return told
+
+    cluster.activities = of_two
+    port = cluster.port()
+    for _ in range(3):
+        seen = port.observe(WANTED).snapshot
+        assert seen is not None
+        port.activities.renew(())
+        cluster.now_ms += 1_000
+    assert seen.reserved_by_node == {"r1:1": big.id}
+
+
 @pytest.mark.parametrize(
     ("sum_", "sizes", "ways"),
     [
