@@ -41,6 +41,8 @@ Rule, written before the first counted run:
   UTC of 2026-11-30; its record states how many those are. Grants are counted as before, and the target is
   98 % of them for the forecast and for the emulator, all trees, shared partitions among them. Development was
   on seeds 6001-6300 and 9001-9060. The nearest simple rival is ``one level``, on the same steps.
+* By 00:44 nine of these trees had ended, for the machine was busy. Before any of their results was read the rule
+  was changed: the record of 01:12 is the first part, and a later one counts all 300, each played once.
 * From the fifth judgement on :func:`reason_of` names one of ``WHYS``. The emulator's side is told, one by one, what
   the forecast takes for something that no answer shows. If it then expects what the forecast does, that is the
   reason. If it expects something else than was granted, that is the reason "among others". The rest is
