@@ -14,9 +14,10 @@ ResourceManager 3.4.2. Rules beyond those of one level:
 * Each node label has a tree of its own: the same queues, with what they may have and use of its nodes. Its
   nodes serve the requests for the label first. A shared partition then serves requests without a label, in
   the order of its own use and up to all of it, if root and a child have a capacity there. Such a request is
-  passed over there until it has had as many turns as the cluster has nodes, since its last container on a
-  node without a label. Masters without a label stay on nodes without one. The limit of masters counts them
-  all together.
+  passed over there until it has had as many turns as the cluster has nodes, since a descent for a node
+  without a label last came to a container or reservation for it. It has no turn where something was found
+  for the label that a limit did not allow. Masters without a label stay on nodes without one. The limit of
+  masters counts them all together.
 * Resource types beside memory and vcores (``types``) count as these do, in shares, maxima, headroom,
   reservations and limits of users; the limit of masters is in memory.
 """
@@ -83,7 +84,8 @@ class TreeScheduler(CapacityScheduler):
     def _add(self, config: ParentConfig | QueueConfig, leaf: LeafQueue | None) -> None:
         for label, tree in self.trees.items():
             above = tree.get(config.name.rpartition(".")[0]) if config.name else None
-            tree[config.name] = TreeQueue(config, above, leaf, label)
+            unlabelled = self.nodes.get(config.name) if label else None
+            tree[config.name] = TreeQueue(config, above, leaf, label, unlabelled)
 
     def set_labels(self, labels: Mapping[str, bool]) -> None:
         """Set the cluster's node labels, each with whether it is exclusive, before there are nodes."""
@@ -93,7 +95,7 @@ class TreeScheduler(CapacityScheduler):
             self.totals[label] = NOTHING
             for path, queue in self.nodes.items():
                 above = tree.get(path.rpartition(".")[0]) if path else None
-                tree[path] = TreeQueue(queue.config, above, queue.leaf, label)
+                tree[path] = TreeQueue(queue.config, above, queue.leaf, label, queue)
 
     def count_node(self, node: Node, sign: int) -> None:
         """Count a node and, if it has a label, what it adds to its partition (-1: it is removed)."""
@@ -302,8 +304,10 @@ class TreeScheduler(CapacityScheduler):
     def _next(self, node: Node) -> tuple[Application, Ask] | None:
         root = self.trees[node.label][""]
         total = self.cluster_total()
-        found = Descent(node, total, self.kept, self._may_have_more, self._missed).from_root(root)
-        if found is None and node.label and not self.labels[node.label] and self._is_shared(root):
+        descent = Descent(node, total, self.kept, self._may_have_more, self._missed)
+        found = descent.from_root(root)
+        is_idle = found is None and not descent.is_rejected
+        if is_idle and node.label and not self.labels[node.label] and self._is_shared(root):
             found = IdleDescent(node, total, self.kept, self._may_have_more, self._missed).from_root(root)
         if found is None:
             return None
@@ -313,8 +317,6 @@ class TreeScheduler(CapacityScheduler):
         if found.given_up is not None:
             self.unreserve(found.given_up)
         ask = found.ask
-        if not node.label:
-            ask.missed = 0
         found.app.ranked_mib = found.app.used_mib + ask.memory_mib
         self.count_held(found.queue, found.app, ask.memory_mib, ask.vcores, ask.others)
         return found.app, ask

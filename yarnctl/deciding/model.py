@@ -121,7 +121,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     ``parents``: every parent queue with leaves below it, by path; empty where the tree is *flat*: all
     leaves are directly below root, which orders them by utilization, none is fair, nothing
-    is reserved, and no leaf has requests of several sizes.
+    is reserved, no leaf has requests of several sizes, and the cluster has neither labels nor other resource
+    types.
     ``reserved_free``: node -> what is free on it, of the nodes that ``free_by_node`` lacks because they are
     reserved.
     ``reserved_priority``: node -> priority of the request that reserves it, where YARN's record names it.
@@ -143,9 +144,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     ``resource_names``: the components of vectors after memory and vcores. ``node_totals``: in a tree with
     such types, the sizes of the nodes that are not like ``largest_node``.
 
-    ``cluster_total`` and ``active_elsewhere`` are only in one partition's own snapshot
-    (:func:`yarnctl.deciding.partitions.part_of`): the total of all partitions, and queue -> the users with
-    pending requests for nodes of others, or of a kind that is not modelled.
+    ``cluster_total``, ``active_elsewhere``, ``elsewhere_mib`` and ``unlabelled`` are only in one partition's
+    own snapshot (:func:`yarnctl.deciding.partitions.part_of`): the total of all partitions, queue -> the
+    users with pending requests for nodes of others, or of a kind that is not modelled, application -> what it
+    uses of others, and beside a partition with a label the one without.
     """
 
     total: Resources
@@ -175,6 +177,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     node_totals: Mapping[str, Resources] = {}
     cluster_total: Resources = NOTHING
     active_elsewhere: Mapping[str, frozenset[str]] = {}
+    elsewhere_mib: Mapping[str, int] = {}
+    unlabelled: Snapshot | None = None
 
 
 class TaskView(NamedTuple):

@@ -35,15 +35,21 @@ def has_node(snapshot: Snapshot, label: str) -> HasNode:
 
 
 def part_of(snapshot: Snapshot, label: str) -> Snapshot:
-    """Return the partition of a label ("": of none), with what holds for the whole cluster."""
+    """Return the partition of a label ("": of none), with what holds for the whole cluster.
+
+    The limits of users that a ResourceManager shows are left out, for each may be that of any partition.
+    """
     if not snapshot.labelled:
         return snapshot
     part = snapshot.labelled[label] if label else snapshot
-    total, active = snapshot.total, dict[str, frozenset[str]]()
+    total, active, elsewhere_mib = snapshot.total, dict[str, frozenset[str]](), dict[str, int]()
     for other in snapshot.labelled.values():
         total = plus(total, other.total)
     for other in (snapshot, *snapshot.labelled.values()):
         for view in other.applications if other is not part else ():
+            if view.used.memory_mib:
+                before_mib = elsewhere_mib.get(view.application, 0)
+                elsewhere_mib[view.application] = before_mib + view.used.memory_mib
             if view.requests and view.activated:
                 active[view.queue] = active.get(view.queue, frozenset()) | {view.user}
     for view in snapshot.applications:
@@ -58,6 +64,9 @@ def part_of(snapshot: Snapshot, label: str) -> Snapshot:
         user_percents=snapshot.user_percents if part.parents else {},
         cluster_total=total,
         active_elsewhere=active,
+        elsewhere_mib=elsewhere_mib,
+        user_limits={} if part.parents else part.user_limits,
+        unlabelled=msgspec.structs.replace(snapshot, labelled={}) if label else None,
     )
 
 

@@ -409,8 +409,9 @@ def _place_on_shared(
     tree: QueueTreeModel | None,
 ) -> None:
     """Serve requests without a label from what is free on nodes with a label that is not exclusive."""
+    rejected = () if tree is None else tree.rejected()
     for part in shared:
-        more = ServedPartition(part, FreeCapacity(part.free_by_node)).serve_idle(queues)
+        more = ServedPartition(part, FreeCapacity(part.free_by_node)).serve_idle(queues, rejected)
         placed.update((name, placed.get(name, 0) + count) for name, count in more.items())
     if tree is not None:
         tree.close_idle()

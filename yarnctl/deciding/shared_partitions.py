@@ -9,7 +9,7 @@ Masters are not served.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -43,12 +43,14 @@ class ServedPartition:
         """What is still free, by node."""
         return self._free.free
 
-    def serve_idle(self, queues: Mapping[str, QueueModel]) -> dict[str, int]:
+    def serve_idle(self, queues: Mapping[str, QueueModel], rejected: Collection[str] = ()) -> dict[str, int]:
         """Serve requests without a label from what is idle; return placed per application.
 
         ``queues``: of the nodes without a label, with what is still pending; what is placed is taken from it.
+        ``rejected``: applications with a request that nodes without a label find first and no limit allows:
+        each time its turns begin anew, and it stops the application here.
         """
-        part = self._idle(queues)
+        part = self._idle(queues, rejected)
         models = model_queues(part, ())
         for path, model in models.items():
             model.user_used = dict(self._queues[path].user_used)
@@ -56,19 +58,23 @@ class ServedPartition:
         for path, queue in queues.items():
             left = {_named(each): each.containers for each in models[path].waiting()}
             stuck = [
-                each if _is_master(each) else each._replace(containers=left.get(_named(each), 0))
+                each
+                if _is_master(each) or each.application.application in rejected
+                else each._replace(containers=left.get(_named(each), 0))
                 for each in queue.waiting()[queue.head :]
             ]
             queue.leave([each for each in stuck if each.containers])
         return placed
 
     def _placed(self, snapshot: Snapshot, models: Mapping[str, QueueModel]) -> dict[str, int]:
-        free = FreeCapacity(self._free.free)
-        if not snapshot.parents:
-            return place_pending(models, free)
-        return QueueTreeModel(snapshot, models, shares_idle=True).place(free)
+        if self._tree is None:
+            return place_pending(models, FreeCapacity(self._free.free))
+        rooms = {**self._free.free, **self._free.held}
+        free = FreeCapacity({node: room for node, room in rooms.items() if node not in self._tree.rejecting})
+        tree = QueueTreeModel(self._tree.reserving(snapshot, rooms), models, shares_idle=True)
+        return tree.place(free)
 
-    def _idle(self, queues: Mapping[str, QueueModel]) -> Snapshot:
+    def _idle(self, queues: Mapping[str, QueueModel], rejected: Collection[str]) -> Snapshot:
         """Return the partition with requests without a label in the place of its own."""
         part, used = self._snapshot, self._used()
         held = {view.application: view.used for view in part.applications}
@@ -82,7 +88,7 @@ class ServedPartition:
             for each in queue.waiting()[queue.head :]:
                 name = each.application.application
                 views[name] = each.application
-                if not _is_master(each):
+                if not _is_master(each) and name not in rejected:
                     request = ContainerRequest(each.priority, each.size, each.containers)
                     requests.setdefault(name, []).append(request)
         return msgspec.structs.replace(

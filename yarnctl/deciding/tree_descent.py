@@ -12,6 +12,9 @@ component by component.
   without a reservation has passed, idle applications included.
 * An application with a user over the limit is passed over. One that is over it only with its own
   reservations may take a container only by giving one up.
+* In every partition "without reservations" means without those on nodes without a label, for a parent in
+  memory and vcores alone. So does "over the limit only with its own reservations", of what the user holds
+  there: a user that holds little there is not passed over on nodes with a label.
 * The leaf is left at the first request that does not fit in the headroom and the application's own
   reservations. That headroom is then kept from its siblings that come later, and so on upward.
 * A request beyond the headroom gives up a reservation of its own that is large enough; if there is none the
@@ -19,8 +22,8 @@ component by component.
 * A request that fits on the node takes it. Another one reserves it, unless it would have to give up a
   reservation. A request that is larger than the node passes.
 * In a shared partition's second descent (``shares_idle``) each queue's limit is its maximum alone.
-* The container or reservation that was found must fit under the maximum of every queue above. Otherwise the
-  node grants nothing.
+* The container or reservation that was found must fit under the maximum of every queue above, and its user
+  must not be over the limit. Otherwise the node grants nothing, in a shared partition to no other request.
 """
 
 from __future__ import annotations
@@ -45,11 +48,20 @@ class TreeState(Protocol):
     def reserved(self) -> Mapping[str, Resources]:
         """What is reserved for each application."""
 
+    def could_end(self, application: str) -> Resources:
+        """Return what an application has reserved of the nodes without a label."""
+
+    def could_end_below(self, queue: QueueNode) -> Resources:
+        """Return the memory and vcores that are reserved below a parent, of the nodes without a label."""
+
     def over_limit(self, queue: QueueNode, application: ApplicationView) -> Resources | None:
         """Return how far a user is over the limit; None: also without the application's reservations."""
 
+    def is_over_without(self, queue: QueueNode, application: ApplicationView, size: Resources) -> bool:
+        """Return whether a user is over the limit with ``size`` less."""
+
     def only_reserving_before(self, queue: QueueNode, application: str) -> bool:
-        """Return whether each application before one in its leaf has a reservation."""
+        """Return whether each application before one in its leaf has a reservation that it could end."""
 
     def may_have_more(self, request: SimulatedRequest) -> bool:
         """Return whether a request may hold another reservation."""
@@ -69,7 +81,10 @@ class Taking(NamedTuple):
 
 
 class TreeDescent:
-    """A descent with the state of a tree, for a node of a size with ``free`` capacity."""
+    """A descent with the state of a tree, for a node of a size with ``free`` capacity.
+
+    ``rejected``: what was found and not accepted.
+    """
 
     def __init__(self, tree: TreeState, free: Resources, node_size: Resources) -> None:
         self._tree = tree
@@ -77,6 +92,7 @@ class TreeDescent:
         self._node_size = node_size
         self._total = at_least(tree.cluster_total, Resources(1, 1))
         self._step = tree.root.smallest
+        self.rejected: Taking | None = None
 
     def from_root(self) -> Taking | None:
         """Return what gets the free capacity; None: nothing does."""
@@ -84,12 +100,17 @@ class TreeDescent:
         if not root.active or not fits(self._step, self._free) or min(self._free[:2]) <= 0:
             return None
         found = self._enter(root, root.maximum)[0]
-        return found if found is not None and self._is_accepted(found) else None
+        if found is None or self._is_accepted(found):
+            return found
+        self.rejected = found
+        return None
 
     def _is_accepted(self, taking: Taking) -> bool:
         """Return whether a container or reservation fits under every maximum."""
         size = taking.request.size
         more = minus(size, size) if taking.gives_up else size
+        if self._tree.is_over_without(taking.queue, taking.request.application, minus(size, more)):
+            return False
         return all(fits(plus(each.used, more), each.maximum) for each in taking.queue.chain)
 
     def is_less(self, left: Resources, right: Resources) -> bool:
@@ -102,7 +123,7 @@ class TreeDescent:
             limit_resources = queue.maximum
         if queue.model is not None:
             return self._leaf(queue, limit_resources)
-        if not self._is_below(queue.used, limit_resources, queue.reserved):
+        if not self._is_below(queue.used, limit_resources, self._tree.could_end_below(queue)):
             return None, None
         kept: Resources | None = None
         for child in queue.in_order():
@@ -132,15 +153,14 @@ class TreeDescent:
             if request.application.application == name:
                 continue
             name = request.application.application
-            own_resources = tree.reserved.get(name, NOTHING)
-            if is_full and not self._is_below(queue.used, limit_resources, own_resources):
+            if is_full and not self._is_below(queue.used, limit_resources, tree.could_end(name)):
                 return None, None
             if is_full and not tree.only_reserving_before(queue, name):
                 return None, None
             over = tree.over_limit(queue, request.application)
             if over is None:
                 continue
-            if not fits(request.size, plus(headroom, own_resources)):
+            if not fits(request.size, plus(headroom, tree.reserved.get(name, NOTHING))):
                 return None, headroom
             found = self._offer(queue, place, request, minus(request.size, headroom), over)
             if found is not None:

@@ -21,6 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from types import MappingProxyType
 
+import msgspec
+
 from yarnctl.deciding.forecast import (
     FreeCapacity,
     QueueModel,
@@ -31,6 +33,7 @@ from yarnctl.deciding.model import ApplicationView, ParentView, Snapshot
 from yarnctl.deciding.queue_node import QueueNode
 from yarnctl.deciding.reasons import demand
 from yarnctl.deciding.tree_descent import Taking, TreeDescent
+from yarnctl.deciding.unlabelled_use import UnlabelledUse
 from yarnctl.units import NOTHING, Resources, at_least, at_most, fits, minus, plus, shares
 
 MANY = 1_000_000
@@ -142,7 +145,8 @@ class QueueTreeModel:
     """The queues of a snapshot with parents; ``queues`` are its leaves, with the expected capacity free.
 
     ``reserved``: application -> reserved for it. ``held``: node -> application that is foreseen to reserve
-    it. ``shares_idle``: the requests are those without a label, of a shared partition.
+    it. ``shares_idle``: the requests are those without a label, of a shared partition. ``rejecting``:
+    node -> the request that was found there last, of those that no limit above it allows.
     """
 
     def __init__(
@@ -150,6 +154,7 @@ class QueueTreeModel:
     ) -> None:
         self.shares_idle = shares_idle
         self.reserved: dict[str, Resources] = dict(snapshot.reserved)
+        self._unlabelled = None if snapshot.unlabelled is None else UnlabelledUse(snapshot.unlabelled)
         self._applications = snapshot.applications
         self._on_node = dict(sorted(snapshot.reserved_by_node.items()))
         self._priority_on = dict(snapshot.reserved_priority)
@@ -157,7 +162,8 @@ class QueueTreeModel:
         self._kept_nodes = set(snapshot.reserved_by_node.keys() - snapshot.free_by_node.keys())
         self._rooms = dict(snapshot.reserved_free)
         self._in_vain: dict[tuple[str, int | None], int] = {}
-        self._fruitless: set[tuple[Resources, Resources]] = set()
+        self._fruitless: dict[tuple[Resources, Resources], Taking | None] = {}
+        self.rejecting: dict[str, Taking] = {}
         self._satisfied: dict[tuple[str, int | None], Taking] = {}
         self.held: dict[str, str] = {}
         self.largest_node = snapshot.largest_node
@@ -173,6 +179,7 @@ class QueueTreeModel:
             parents[path] = QueueNode(view, parents.get(above), _priority(views.get(above), path))
         self.root = next(iter(parents.values()))
         self.root.smallest = snapshot.smallest
+        elsewhere_mib = snapshot.elsewhere_mib
         for path, model in queues.items():
             above = parent_path(path)
             node = QueueNode(
@@ -185,7 +192,7 @@ class QueueTreeModel:
                 node.add(leaving)
             if node.fair:
                 self._used_mib.update(
-                    (name, view.used.memory_mib - model.leaving_mib.get(name, 0))
+                    (name, view.used.memory_mib + elsewhere_mib.get(name, 0) - model.leaving_mib.get(name, 0))
                     for view in model.pending
                     for name in (view.application,)
                 )
@@ -258,10 +265,9 @@ class QueueTreeModel:
             return model.is_over_limit(application.user, minus(NOTHING, own_resources))
         if not model.limited:
             return False
-        held = self._user_limits.held(model, application.user)
-        if not with_own:
-            held = minus(held, self.reserved.get(application.application, NOTHING))
-        return self._user_limits.is_over(held, self._user_limits.of(queue, application.user))
+        if with_own:
+            return self.is_over_without(queue, application, NOTHING)
+        return self.over_limit(queue, application) is None
 
     def _may_keep(self, queue: QueueNode, request: SimulatedRequest, own_resources: Resources) -> bool:
         """Return whether an application keeps its reservation when it is granted a container elsewhere."""
@@ -374,11 +380,16 @@ class QueueTreeModel:
                 self._in_vain[key] = self._in_vain.get(key, MANY) + 1
                 return False
         size = self._node_totals.get(node, self.largest_node)
-        if (room, size) in self._fruitless:
-            return False
-        found = TreeDescent(self, room, size).from_root()
+        found = None
+        if (room, size) not in self._fruitless:
+            descent = TreeDescent(self, room, size)
+            found = descent.from_root()
+            self._fruitless[room, size] = descent.rejected
+        self.rejecting.pop(node, None)
         if found is None:
-            self._fruitless.add((room, size))
+            rejected = self._fruitless[room, size]
+            if rejected is not None:
+                self.rejecting[node] = rejected
             return False
         queue, application = found.queue, found.request.application
         if found.reserves:
@@ -456,6 +467,22 @@ class QueueTreeModel:
         for each in queue.chain:
             each.reserved = plus(each.reserved, size)
 
+    def rejected(self) -> set[str]:
+        """Return the applications with a request that a node finds and no limit allows."""
+        return {each.request.application.application for each in self.rejecting.values()}
+
+    def reserving(self, snapshot: Snapshot, rooms: Mapping[str, Resources]) -> Snapshot:
+        """Return a snapshot with the reservations of now, and what is free on all nodes."""
+        kept = self._kept_nodes | self.held.keys()
+        return msgspec.structs.replace(
+            snapshot,
+            free_by_node={node: room for node, room in rooms.items() if node not in kept},
+            reserved_by_node=dict(self._on_node),
+            reserved_priority=dict(self._priority_on),
+            reserved_free={},
+            reserved=dict(self.reserved),
+        )
+
     def _nodes_of(self, request: SimulatedRequest) -> list[str]:
         """Return the nodes that a request may have reserved, by name."""
         name, priority = request.application.application, request.priority
@@ -473,7 +500,7 @@ class QueueTreeModel:
         assert model is not None
         if not model.limited:
             return NOTHING
-        own_resources = self.reserved.get(application.application, NOTHING)
+        own_resources = self.could_end(application.application)
         if self._user_limits is None:
             if not model.is_over_limit(user):
                 return NOTHING
@@ -481,14 +508,35 @@ class QueueTreeModel:
         limit, held = self._user_limits.of(queue, user), self._user_limits.held(model, user)
         if limit is None or not self._user_limits.is_over(held, limit):
             return NOTHING
-        return None if self._user_limits.is_over(minus(held, own_resources), limit) else minus(held, limit)
+        counted = held if self._unlabelled is None else self._unlabelled.held(queue.path, user)
+        return None if self._user_limits.is_over(minus(counted, own_resources), limit) else minus(held, limit)
+
+    def is_over_without(self, queue: QueueNode, application: ApplicationView, size: Resources) -> bool:
+        """Return whether a user is over the limit with ``size`` less."""
+        model, user = queue.model, application.user
+        assert model is not None
+        if self._user_limits is None or not model.limited:
+            return False
+        held = minus(self._user_limits.held(model, user), size)
+        return self._user_limits.is_over(held, self._user_limits.of(queue, user))
+
+    def could_end(self, application: str) -> Resources:
+        """Return what an application has reserved of the nodes without a label."""
+        reserved = self.reserved if self._unlabelled is None else self._unlabelled.reserved
+        return reserved.get(application, NOTHING)
+
+    def could_end_below(self, queue: QueueNode) -> Resources:
+        """Return the memory and vcores that are reserved below a parent, of the nodes without a label."""
+        if self._unlabelled is None:
+            return Resources(*queue.reserved[:2])
+        return Resources(*self._unlabelled.below.get(queue.path, NOTHING)[:2])
 
     def only_reserving_before(self, queue: QueueNode, application: str) -> bool:
         """Return whether each application before one in its leaf, idle or not, has a reservation."""
         for name in self._names_in(queue):
             if name == application:
                 return True
-            if self.reserved.get(name, NOTHING) == NOTHING:
+            if self.could_end(name) == NOTHING:
                 return False
         return True
 

@@ -14,6 +14,9 @@ component by component.
   reservations may take a container only by giving one up.
 * The leaf is left at the first request that does not fit in the headroom and the application's own
   reservations. That headroom is then kept from its siblings that come later, and so on upward.
+* In every partition "without reservations" means without those on nodes without a label, for a parent in
+  memory and vcores alone. So does "over the limit only with its own reservations", of what the user holds
+  there: a user that holds little there is not passed over on nodes with a label.
 * A request beyond the headroom gives up a reservation of its own that is large enough; if there is none the
   application is passed over. So does one that has as many reservations as containers requested.
 * A request that fits on the node takes it. Another one reserves it, unless it would have to give up a
@@ -58,7 +61,7 @@ class Descent:
 
     ``may_have_more``: whether a request may hold another reservation. ``missed``: counts a turn of a request
     without a label, and returns whether idle nodes of a shared partition may serve it. ``total``: of the
-    nodes of all partitions.
+    nodes of all partitions. ``is_rejected``: something was found that was not accepted.
     """
 
     shares_idle = False
@@ -77,13 +80,19 @@ class Descent:
         self._kept = kept
         self._may_have_more = may_have_more
         self._missed = missed
+        self.is_rejected = False
 
     def from_root(self, root_queue: TreeQueue) -> Proposal | None:
         """Return what gets the node's free capacity; None: nothing."""
         if not fits(root_queue.smallest, self._free):
             return None
         found = self._enter(root_queue, root_queue.all_maximum).proposal
-        return found if found is not None and self._is_accepted(found) else None
+        if found is None:
+            return None
+        if not self._node.label:
+            found.ask.missed = 0  # before it is checked, and for a reservation too
+        self.is_rejected = not self._is_accepted(found)
+        return None if self.is_rejected else found
 
     def is_less(self, left: Resources, right: Resources) -> bool:
         """Return whether a vector has the smaller shares of the cluster."""
@@ -110,8 +119,7 @@ class Descent:
         if queue.leaf is not None:
             return self._leaf(queue, limit)
         used = queue.used
-        reserved = queue.reserved
-        if not self._is_below(used, limit, reserved):
+        if not self._is_below(used, limit, Resources(*queue.unlabelled.reserved[:2])):
             return PASSED
         kept: Resources | None = None
         children = self._children(queue)
@@ -139,23 +147,24 @@ class Descent:
         is_checked = False
         active = queue.leaf.active
         for app in sorted(active, key=queue.serving_key) if queue.fair else active:
-            own_resources = self._reserved_for(app, queue)
+            unlabelled_resources = self._reserved_for(app, queue.unlabelled)
             if not is_checked:
-                if not self._is_below(queue.used, limit_resources, own_resources):
+                if not self._is_below(queue.used, limit_resources, unlabelled_resources):
                     return PASSED
-                is_checked = own_resources == NOTHING
+                is_checked = unlabelled_resources == NOTHING
             over = NOTHING
             if user_limit is not None:
                 held = queue.held_by(app.user)
                 if self.is_less(user_limit, held):
-                    if self.is_less(user_limit, minus(held, own_resources)):
+                    unlabelled_held = queue.unlabelled.held_by(app.user)
+                    if self.is_less(user_limit, minus(unlabelled_held, unlabelled_resources)):
                         continue
                     over = minus(held, user_limit)
             ask = self._first_ask(app, queue)
             if ask is None:
                 continue
             size = ask.size
-            if not fits(size, plus(headroom, own_resources)):
+            if not fits(size, plus(headroom, self._reserved_for(app, queue))):
                 return Outcome(kept=headroom)
             if self._node.name in app.blacklist:
                 continue

@@ -112,6 +112,7 @@ class TreeQueue:
     ``chain``: the queue and its ancestors, root last. ``below``: its children. ``demanding``: those with
     demand at or below them. ``label``: of the nodes that it is about; ``users``: what the users of a leaf
     hold of them. ``reserved``: what is reserved at and below it. ``smallest``: the smallest container.
+    ``unlabelled``: the same queue of the nodes without a label.
     ``used_others``, ``guaranteed_others``, ``maximum_others``: the same of the scheduler's other resource
     types, as vectors without memory and vcores.
     """
@@ -122,8 +123,10 @@ class TreeQueue:
         parent_queue: TreeQueue | None,
         leaf: LeafQueue | None,
         label: str = "",
+        unlabelled_queue: TreeQueue | None = None,
     ) -> None:
         self.config = config
+        self.unlabelled = self if unlabelled_queue is None else unlabelled_queue
         self.above = parent_queue
         self.leaf = leaf
         self.label = label
@@ -324,14 +327,15 @@ class TreeQueue:
     def place(self) -> tuple[float | str, ...]:
         """Return the place among its siblings: of equal ratios the larger guarantee, then the name is first.
 
-        Under ``priority-utilization`` a queue below its guarantee comes first, then the higher priority.
+        Under ``priority-utilization`` a queue below its guarantee comes first, then the higher priority. One
+        without a guarantee is last, whatever its priority.
         """
         ratio = self.ratio()
         place = (ratio, -self.guaranteed[0], self.name)
         above = self.above
         if above is None or not isinstance(above.config, ParentConfig) or above.config.order == "utilization":
             return place
-        return (ratio >= 1.0, -self.priority, *place)
+        return (not self._guaranteed_share, ratio >= 1.0, -self.priority, *place)
 
 
 def _absolute(queue: TreeQueue) -> Resources:

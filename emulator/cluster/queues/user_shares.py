@@ -43,14 +43,14 @@ class UserShares:
         self.total = at_least(total_resources, Resources(1, 1))
         self.ratio = 0.0
         for size in self.held.values():
-            self.ratio = _single(self.ratio + self._ratio(size))
+            self.ratio = single(self.ratio + self._ratio(size))
 
     def hold(self, user: str, size: Resources) -> None:
         """Count a container or a reservation of a user (negative: not any more)."""
         before = self.held.get(user, NOTHING)
         self.held[user] = after = plus(before, size)
-        change = _single(self._ratio(after) - self._ratio(before))
-        self.ratio = _single(self.ratio + change)
+        change = single(self._ratio(after) - self._ratio(before))
+        self.ratio = single(self.ratio + change)
 
     def limit(self, leaf: LeafQueue, guaranteed_resources: Resources, most_resources: Resources) -> Resources:
         """Return what no user is given more beyond; ``most_resources``: the highest limit."""
@@ -59,7 +59,7 @@ class UserShares:
         if percent == 100:
             return self._rounded_up(most_resources)
         guaranteed = self.larger(guaranteed_resources, smallest)
-        whole = self._rounded_up(Resources(*(math.ceil(_single(part * self.ratio)) for part in self.total)))
+        whole = self._rounded_up(Resources(*(math.ceil(single(part * self.ratio)) for part in self.total)))
         whole = guaranteed if self._shares(whole) < self._shares(guaranteed) else plus(whole, smallest)
         limit = Resources(*(math.ceil(int(part * percent) / 100) for part in whole))
         active = {app.user for app in leaf.demand}
@@ -78,7 +78,7 @@ class UserShares:
 
     def _ratio(self, size: Resources) -> float:
         parts = zip_longest(size, self.total, fillvalue=0)
-        return max(_single(part / whole) for part, whole in parts if whole)
+        return max(single(part / whole) for part, whole in parts if whole)
 
     def _shares(self, size: Resources) -> tuple[int, ...]:
         return shares(size, self.total)
@@ -88,7 +88,7 @@ class UserShares:
         return Resources(*(-(-part // step) * step if step else part for part, step in steps))
 
 
-def _single(number: float) -> float:
+def single(number: float) -> float:
     """Return a number as Java holds it in 32 bits."""
     return float(_SINGLE.unpack(_SINGLE.pack(number))[0])
 

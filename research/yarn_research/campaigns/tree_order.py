@@ -37,6 +37,16 @@ Rule, written before the first counted run:
   (``TreeDraw(wide=True)``). The forecast follows the other partitions too. Where a partition is shared, YARN
   counts each request's turns before it serves it there, which no answer shows: the figures are also given
   without the trees that have one. ``one level`` is the nearest simple rival: the flat model.
+* The fifth judgement plays seeds 12001-12300 once, in their order, and counts each tree that has ended by 01:12
+  UTC of 2026-11-30; its record states how many those are. Grants are counted as before, and the target is
+  98 % of them for the forecast and for the emulator, all trees, shared partitions among them. Development was
+  on seeds 6001-6300 and 9001-9060. The nearest simple rival is ``one level``, on the same steps.
+* By 00:44 nine of these trees had ended, for the machine was busy. Before any of their results was read the rule
+  was changed: the record of 01:12 is the first part, and a later one counts all 300, each played once.
+* From the fifth judgement on :func:`reason_of` names one of ``WHYS``. The emulator's side is told, one by one, what
+  the forecast takes for something that no answer shows. If it then expects what the forecast does, that is the
+  reason. If it expects something else than was granted, that is the reason "among others". The rest is
+  ``not explained``. A step in which the emulator's side differs has no reason: ``emulator differs`` counts those.
 * Forecast and emulator are compared with each other in ``tests/property/test_tree_grants.py`` on seeds 0-39.
   Seeds 17 and 25 were taken out of that test after they differed: there a fair leaf does not count a
   container yet that has filled a reservation.
@@ -72,6 +82,14 @@ from yarnctl.units import NOTHING, Resources, fits
 
 KIND = "tree-order"
 GRANTS, STEPS_MAX = 10, 24
+PRIORITIES = 5, 10, 20
+PLACE = "where a reservation is"
+VAIN = "how often a reservation was tried in vain"
+TURNS = "how often a shared partition has refused a request"
+RANKED = "the memory by which a fair leaf orders"
+ROUNDED = "rounding in the sum of users' shares"
+PARTS = "what a grant changes in another partition"
+WHYS = PLACE, VAIN, TURNS, RANKED, ROUNDED, PARTS, "not explained"
 ROUNDING = 1e-6  # more than the errors that some hundred sums of 32 bits gather
 
 
@@ -138,14 +156,17 @@ def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
     if own.nodes:
         served[own.nodes] = ServedPartition(own, free, coming)
         placed.update(served[own.nodes].placed)
+        tree = placed_in(plain, model_queues(plain, ()), FreeCapacity(plain.free_by_node))[1]
     else:
-        placed.update(placed_in(plain, queues, free)[0])
+        more, tree = placed_in(plain, queues, free)
+        placed.update(more)
+    rejected = () if tree is None else tree.rejected()
     for label in snapshot.labelled:
         part = part_of(snapshot, label)
         if part.is_shared:
             if part.nodes not in served:
                 served[part.nodes] = ServedPartition(part, FreeCapacity(part.free_by_node))
-            placed.update(served[part.nodes].serve_idle(queues))
+            placed.update(served[part.nodes].serve_idle(queues, rejected))
     return placed
 
 
@@ -187,28 +208,33 @@ def _located(snapshot: Snapshot, rows: Sequence[Mapping[str, Any]]) -> Snapshot:
 def reason_of(
     draw: TreeDraw, snapshot: Snapshot, state: dict[str, Any], freed: dict[str, Any], granted: Counter[str]
 ) -> str:
-    """Return what a forecast that differs did not know, "not explained" if none of that is why."""
+    """Return what a forecast that differs did not know, of ``WHYS``, alone or "among others"."""
     if forecast(located(snapshot, state), freed) == granted:
-        return "where a reservation is"
+        return PLACE
     history = state["history"]
     ratios = history["users_ratios"]
+    refused = {name: dict.fromkeys(map(str, PRIORITIES), MANY) for name in history["refused"]}
     unknown: list[tuple[str, dict[str, Any]]] = [
-        ("how often a reservation was tried in vain", {"in_vain": dict.fromkeys(history["in_vain"], MANY)}),
-        ("how often a shared partition has refused a request", {"refused": {}}),
-        ("the memory by which a fair leaf orders", {"ranked_mib": {}}),
+        (VAIN, {"in_vain": dict.fromkeys(history["in_vain"], MANY)}),
+        (TURNS, {"refused": refused}),
+        (RANKED, {"ranked_mib": {}}),
         *(
-            (
-                "rounding in the sum of users' shares",
-                {"users_ratios": {leaf: ratio * error for leaf, ratio in ratios.items()}},
-            )
+            (ROUNDED, {"users_ratios": {leaf: ratio * error for leaf, ratio in ratios.items()}})
             for error in (1 - ROUNDING, 1 + ROUNDING)
         ),
     ]
-    for reason, less in unknown:
-        told = EmulatedTree(draw, {**state, "history": {**history, **less}}).free(freed["container"])
-        if told != granted:
-            return reason
-    return "not explained"
+    container = freed["container"]
+    expected = [
+        (PARTS, EmulatedTree(draw, state).free(container, by_partition=True)),
+        (PARTS, EmulatedTree(draw, state).free(container, alone=True)),
+    ]
+    for reason, other in unknown:
+        told = EmulatedTree(draw, {**state, "history": {**history, **other}})
+        expected.append((reason, told.free(container)))
+    foreseen = forecast(snapshot, freed), forecast(located(snapshot, state), freed)
+    exact = [reason for reason, told in expected if told in foreseen]
+    some = [f"{reason}, among others" for reason, told in expected if told != granted]
+    return next(iter([*exact, *some]), "not explained")
 
 
 def kinds_of(tree: RealTree, state: dict[str, Any]) -> list[str]:
@@ -254,6 +280,7 @@ def play(rig: SchedulerRig, seed: int, *, flat: bool = False, whole: bool = Fals
                 if not shared:
                     counts[f"{name} counted, nothing shared"] += max(granted.total(), told.total())
                     counts[f"{name} equal, nothing shared"] += (granted & told).total()
+            counts["emulator differs"] += emulated != granted
             if foreseen != granted:
                 reason = reason_of(tree.draw, snapshot, state, row, granted)
                 lacks = max(granted.total(), foreseen.total()) - (granted & foreseen).total()

@@ -20,6 +20,7 @@ from emulator.cluster.entities import (
     NodeReservation,
 )
 from emulator.cluster.queue_tree import TreeScheduler
+from emulator.cluster.queues.user_shares import single
 from emulator.cluster.resource_manager import ResourceManager as EmulatedManager
 from emulator.scenario.scheduler_file import queues_of_keys
 from tests import http_client
@@ -292,7 +293,7 @@ class EmulatedTree:
         ratios = {"": history.get("users_ratios", {}), **history.get("labelled_ratios", {})}
         for label, leaves in ratios.items():
             for path, ratio in leaves.items():
-                scheduler.trees[label][path.partition(".")[2]].users.ratio = ratio
+                scheduler.trees[label][path.partition(".")[2]].users.ratio = single(ratio)
         self.names = {app: name for name, app in self._apps.items()}
 
     def wake(self, app: Application) -> None:
@@ -334,20 +335,31 @@ class EmulatedTree:
         node.reserved = NodeReservation(app, ask)
         self.scheduler.keep(app, ask, node)
 
-    def free(self, container: str) -> Counter[str]:
-        """Free a container, let the nodes have heartbeats until nothing changes; return the grants."""
+    def free(self, container: str, *, by_partition: bool = False, alone: bool = False) -> Counter[str]:
+        """Free a container, let the nodes have heartbeats until nothing changes; return the grants.
+
+        ``by_partition``: first the nodes of that node's partition alone, then all; ``alone``: only those.
+        """
         held = self._held[container]
         self.scheduler.free(held, 0)
         granted: Counter[str] = Counter()
-        nodes, quiet = [held.node, *self.rm.nodes], 0
+        if by_partition or alone:
+            own = [node for node in self.rm.nodes if node.label == held.node.label]
+            self._beat([held.node, *own], own, granted)
+        if not alone:
+            self._beat([held.node, *self.rm.nodes], self.rm.nodes, granted)
+        return granted
+
+    def _beat(self, nodes: list[Node], all_nodes: list[Node], granted: Counter[str]) -> None:
+        """Let nodes have a heartbeat each, then ``all_nodes`` in turn until nothing changes; count grants."""
+        quiet = 0
         while quiet < self._quiet_rounds:
             before = granted.total(), [node.reserved for node in self.rm.nodes]
             for node in nodes:
                 for each in self.rm.node_heartbeat(node, [], 0):
                     granted[self.names[each.app]] += 1
             quiet = quiet + 1 if before == (granted.total(), [node.reserved for node in self.rm.nodes]) else 0
-            nodes = self.rm.nodes
-        return granted
+            nodes = all_nodes
 
 
 def others_of(row: Mapping[str, Any]) -> Resources:

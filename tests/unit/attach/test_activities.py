@@ -18,10 +18,11 @@ from yarnctl.attach.observing.activity_reader import (
     READS_MAX,
     ActivityReader,
 )
+from yarnctl.attach.observing.cluster_state import ways_to_reserve
 from yarnctl.deciding.model import ObservationRequest
 from yarnctl.errors import Unreachable
 from yarnctl.hadoop.wire.node_activities import NodeActivities, YarnWords
-from yarnctl.units import times
+from yarnctl.units import Resources, times
 
 
 class Heartbeats:
@@ -184,6 +185,42 @@ def test_a_record_names_the_one_node_that_a_reservation_protects(cluster: FakeCl
     found = shot()
     assert found.reserved_by_node == {"r1:1": big.id}
     assert found.free_by_node["r1:1"] == times(SLOT, 3)
+
+
+def test_of_two_records_of_one_reservation_the_later_counts(cluster: FakeCluster):
+    big = reserving(cluster, "r1:1")
+    of_one = cluster.activities
+    assert of_one is not None
+
+    def of_two(query: dict[str, str]) -> dict:
+        if query["nodeId"] != "r0:1":
+            return of_one(query)
+        told = of_one({"nodeId": "r1:1"})
+        told["activities"] |= {"nodeId": "r0:1", "timestamp": cluster.now_ms - 500}
+        return told
+
+    cluster.activities = of_two
+    port = cluster.port()
+    for _ in range(3):
+        seen = port.observe(WANTED).snapshot
+        assert seen is not None
+        port.activities.renew(())
+        cluster.now_ms += 1_000
+    assert seen.reserved_by_node == {"r1:1": big.id}
+
+
+@pytest.mark.parametrize(
+    ("sum_", "sizes", "ways"),
+    [
+        ((2048, 4, 2), [(1024, 2, 1), (1536, 3)], [[(1024, 2, 1)] * 2]),
+        ((3072, 6), [(1024, 2), (1536, 3)], [[(1536, 3)] * 2, [(1024, 2)] * 3]),
+        ((3072, 6), [(1024, 2)], [[(1024, 2)] * 3]),
+        ((3072, 6), [(2048, 1), (512, 4)], [[(2048, 1)]]),
+    ],
+)
+def test_ways_to_reserve_add_up_in_every_resource(sum_, sizes, ways):
+    found = ways_to_reserve(Resources(*sum_), [Resources(*size) for size in sizes])
+    assert found == [[Resources(*size) for size in way] for way in ways]
 
 
 def test_without_records_every_suspect_is_protected(cluster: FakeCluster):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from tests.unit.hadoop.replaying import PATIENT, Heard, Replay, Reply
 from yarnctl.hadoop.http.answers import BadAnswer, Missing
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.resource_manager import ResourceManager
-from yarnctl.hadoop.wire.node_activities import ACTIVITIES, NodeActivities
+from yarnctl.hadoop.wire.node_activities import ACTIVITIES, NodeActivities, ReservationHolder
 
 OLD, BIG, SMALL = (f"application_1700000000000_000{number}" for number in (1, 2, 3))
 HEADROOM = f"Queue does not have enough headroom for inner highest-priority request from {OLD}"
@@ -85,8 +86,11 @@ def test_a_full_node_says_nothing_of_queues():
     assert read(FULL).reserved_for() is None
 
 
+BIG_HOLDS = ReservationHolder(BIG, 10, is_new=False, at_ms=1_700_000_000_500)
+
+
 def test_a_reserved_node_names_the_application_and_its_request():
-    assert (read(RESERVED).reserved_for(), read(SKIPPED).reserved_for()) == ((BIG, 10), None)
+    assert (read(RESERVED).reserved_for(), read(SKIPPED).reserved_for()) == (BIG_HOLDS, None)
 
 
 def test_older_and_shorter_forms():
@@ -97,7 +101,9 @@ def test_older_and_shorter_forms():
             "name": "root", "allocationState": "RE_RESERVED", "children": {
                 "name": BIG, "allocationState": "RE_RESERVED"}}},
     }  # fmt: skip
-    assert read({"activities": mapped}).reserved_for() == (BIG, None)
+    tried = json.loads(json.dumps(mapped).replace("RE_RESERVED", "RESERVED"))
+    assert read({"activities": tried}).reserved_for() == BIG_HOLDS._replace(priority=None, is_new=True)
+    assert read({"activities": mapped}).reserved_for() == BIG_HOLDS._replace(priority=None)
     assert read(mapped) == read({"activities": mapped})
     waiting = read({"activities": {"nodeId": "a:1", "diagnostic": "waiting for next allocation"}})
     assert (waiting.at_ms, waiting.allocations) == (0, ())

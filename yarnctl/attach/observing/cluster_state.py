@@ -18,7 +18,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import NamedTuple
 
@@ -40,9 +40,10 @@ from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import ENDED, least_in
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.active_limits import active_limits
-from yarnctl.units import NOTHING, Resources, fits, plus
+from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
 RESERVED = "RESERVED"
+RESERVED_MAX = 16  # Reservations of one application of which each sum is tried
 
 
 class Held(NamedTuple):
@@ -194,6 +195,7 @@ class ClusterObserver:
         self._asks: dict[str, Asks] = {}
         self._tree: QueueTree | None = None
         self._exclusive: dict[str, bool] = {}
+        self._labels: list[str] = []
 
     def probe_demand(self, queues: Sequence[str]) -> yarn.QueueInfo | None:
         """Return the tree of queues if one of ``queues`` (paths; none: any) has pending asks."""
@@ -226,8 +228,8 @@ class ClusterObserver:
         plain = _of_label(demand, "")
         applications = self._views(plain, why_not, held_back)
         parts = views.by_partition(nodes)
+        self._labels = labels = sorted(parts.keys() - {""})
         snapshot = self._partition(root_queue, parts[""], plain, applications, "")
-        labels = sorted(parts.keys() - {""})
         self._read_labels(labels)
         known = bool(snapshot.parents) and self._connection.configuration is not None
         limits: Mapping[str, Mapping[str, Resources]] = {}
@@ -268,13 +270,22 @@ class ClusterObserver:
         asks: Mapping[str, tuple[ContainerRequest, ...]],
         applications: tuple[ApplicationView, ...],
         label: str,
+        unlabelled: Mapping[str, tuple[ContainerRequest, ...]] | None = None,
     ) -> Snapshot:
-        """Return ``nodes``, those with a label ("": none), with what is used and requested of them."""
+        """Return ``nodes``, those with a label ("": none), with what is used and requested of them.
+
+        ``unlabelled``: requests without a label that may reserve them too, by application.
+        """
         names = self._connection.resource_names
         total, largest, free = views.cluster_room(nodes, names)
         holders = self._holders(label)
-        reserved, sure, priorities = self._reserved(free, nodes, asks, holders)
-        parents = views.parent_views(root_queue, total, nodes, self._even(asks), label, names)
+        reserving = {
+            row.application: (*asks.get(row.application, ()), *(unlabelled or {}).get(row.application, ()))
+            for row, _ in holders
+        }
+        reserved, sure, priorities = self._reserved(free, nodes, reserving, holders)
+        simple = self._even(asks) and not names and not self._labels
+        parents = views.parent_views(root_queue, total, nodes, simple, label, names)
         return Snapshot(
             total=total,
             largest_node=largest,
@@ -329,11 +340,11 @@ class ClusterObserver:
                 containers = view.containers if used > NOTHING else 0
                 changed = {"used": used, "requests": requests, "containers": containers}
                 found.append(msgspec.structs.replace(view, **changed))
-        part = self._partition(root_queue, nodes, asks, tuple(found), label)
+        is_shared = bool(may_use) and not self._exclusive.get(label, True)
+        unlabelled = _of_label(demand, "") if is_shared else None
+        part = self._partition(root_queue, nodes, asks, tuple(found), label, unlabelled)
         return msgspec.structs.replace(
-            part,
-            nodes=tuple(sorted(node.node for node in nodes)),
-            is_shared=bool(may_use) and not self._exclusive.get(label, True),
+            part, nodes=tuple(sorted(node.node for node in nodes)), is_shared=is_shared
         )
 
     def _read_labels(self, labels: Sequence[str]) -> None:
@@ -503,27 +514,30 @@ class ClusterObserver:
         least_mib = least_in(self._connection.configuration or {}, 1)[0]
         for row, sum_ in holders:
             sizes = {ask.priority: ask.size for ask in asks.get(row.application, ())} or {-1: sum_}
-            size = max(sizes.values())
+            ways = ways_to_reserve(sum_, set(sizes.values()))
+            possible = {size for way in ways for size in way}
+            totals = {node: rows[node].total_of(self._connection.resource_names) for node in free}
             candidates = [
                 node
                 for node, room in free.items()
-                if not fits(size, room)
-                and fits(size, rows[node].total_of(self._connection.resource_names))
+                if any(not fits(size, room) and fits(size, totals[node]) for size in possible)
                 and room.memory_mib >= least_mib
                 and rows[node].available_vcores != 0  # below 0: the scheduler does not count vcores
             ]
-            count = max(1, sum_.memory_mib // max(1, size.memory_mib))
+            count = min(map(len, ways))
             certain = len(candidates) <= count
-            own = {
-                node: each.priority
-                for node, each in recorded.items()
-                if each.application == row.application and node in rows
-            }
+            mine = {node: each for node, each in recorded.items() if each.application == row.application}
+            own: dict[str, int | None] = {}
+            known_mib: list[int] = []
+            # One that was there before, and of a later record: the others have moved or were rejected.
+            for node in sorted(mine.keys() & rows, key=lambda node: (mine[node].is_new, -mine[node].at_ms)):
+                if sum(known_mib) < sum_.memory_mib:
+                    own[node] = priority = mine[node].priority
+                    known_mib += [] if priority is None else [sizes.get(priority, NOTHING).memory_mib]
             is_guessed = not certain
             if not certain and own:  # are these all its reservations?
-                known = [sizes.get(each, NOTHING) for each in own.values() if each is not None]
-                is_all = sum(each[0] for each in known) >= sum_.memory_mib
-                if is_all or (len(known) < len(own) and len(own) >= count):
+                is_all = sum(known_mib) >= sum_.memory_mib
+                if is_all or (len(known_mib) < len(own) and len(own) >= count):
                     candidates, certain = list(own), True
             if is_guessed or len(sizes) > 1:
                 suspects += candidates  # what is known is read again: a reservation moves
@@ -532,9 +546,31 @@ class ClusterObserver:
                     named.setdefault(node, row.application)
                 priorities |= {node: priority for node, priority in own.items() if priority is not None}
             if certain:  # what has enough room for it is not left out: YARN fills it there
-                sure.update(node for node in candidates if not fits(size, free.get(node, NOTHING)))
+                sizes_on = {
+                    node: [sizes[own[node]]] if own.get(node) in sizes else possible for node in candidates
+                }
+                sure.update(
+                    node for node in candidates if any(not fits(size, free[node]) for size in sizes_on[node])
+                )
         self._activities.suspects = tuple(dict.fromkeys((*self._activities.suspects, *suspects)))
         return named, frozenset(sure), {node: priorities[node] for node in sorted(priorities.keys() & named)}
+
+
+def ways_to_reserve(sum_: Resources, sizes: Collection[Resources]) -> list[list[Resources]]:
+    """Return in which ways reservations of some sizes add up to a sum; if in none, as many of the largest."""
+    found: list[list[Resources]] = []
+
+    def add(left: Resources, ordered: Sequence[Resources], way: list[Resources]) -> None:
+        if max(left) == 0:
+            found.append(way)
+        for place, size in enumerate(ordered):
+            if fits(size, left) and len(way) < RESERVED_MAX:
+                add(minus(left, size), ordered[place:], [*way, size])
+
+    largest = max(sizes)
+    if len(sizes) > 1:
+        add(sum_, [size for size in sorted(sizes, reverse=True) if max(size) > 0], [])
+    return found or [[largest] * max(1, sum_.memory_mib // max(1, largest.memory_mib))]
 
 
 def _waits(queue: yarn.QueueInfo) -> bool:

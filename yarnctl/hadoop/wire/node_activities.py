@@ -50,10 +50,15 @@ class NodeAllocation(msgspec.Struct, frozen=True):
 
 
 class ReservationHolder(NamedTuple):
-    """The application that holds a node, and its request's priority (None: the record does not name it)."""
+    """The application that holds a node, and its request's priority (None: the record does not name it).
+
+    ``is_new``: the heartbeat of the record made the reservation, or tried to: a limit may have rejected it.
+    """
 
     application: str
     priority: int | None
+    is_new: bool = False
+    at_ms: int = 0
 
 
 class NodeActivities(msgspec.Struct, frozen=True):
@@ -72,7 +77,8 @@ class NodeActivities(msgspec.Struct, frozen=True):
                     return None
                 requests = rows[-1].children
                 found = REQUEST.match(requests[-1].name) if requests else None
-                return ReservationHolder(rows[-1].name, int(found[1]) if found else None)
+                is_new = rows[-1].state != "RE_RESERVED"
+                return ReservationHolder(rows[-1].name, int(found[1]) if found else None, is_new, self.at_ms)
         return None
 
     def priority_of(self, application: str) -> int | None:

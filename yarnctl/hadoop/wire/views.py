@@ -128,13 +128,14 @@ def parent_views(
     root_queue: yarn.QueueInfo,
     total: Resources,
     nodes: Iterable[yarn.NodeRow],
-    even: bool = True,
+    simple: bool = True,
     label: str = "",
     names: Sequence[str] = (),
 ) -> tuple[ParentView, ...]:
     """Return the parents with leaves below them, by path; none for a flat tree (see ``Snapshot``).
 
-    ``even``: no leaf has pending requests of several sizes.
+    ``simple``: the cluster has neither labels nor other resource types, and no leaf has pending requests of
+    several sizes.
 
     What a parent uses is the sum of its leaves. Root's answer has no use; the nodes and the queues are read
     one after the other, so root's use is taken from the nodes: what is not free, and what is reserved.
@@ -143,7 +144,7 @@ def parent_views(
     _sum_up(root_queue, root_queue.name, total, found, label, names)
     root = found.get(root_queue.name)
     plain = root is None or (
-        even and root.order == "utilization" and root.reserved == NOTHING and not root.fair
+        simple and root.order == "utilization" and root.reserved == NOTHING and not root.fair
     )
     if root is None or (plain and len(found) == 1):
         return ()
