@@ -10,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from yarnctl.deciding.forecast import FreeCapacity, Servable, SimulatedRequest, below_guarantee, held_by_none
+from yarnctl.deciding.forecast import (
+    FreeCapacity,
+    Servable,
+    SimulatedRequest,
+    below_guarantee,
+    held_by_none,
+    serving_key,
+)
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.queue_node import QueueNode
 from yarnctl.deciding.reasons import demand
 from yarnctl.deciding.tree_model import NO_USERS, QueueTreeModel
-from yarnctl.units import NOTHING, Resources, at_least, fits, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
 
 class Helped(NamedTuple):
@@ -100,10 +107,10 @@ class TreeSimulation:
         victims = sorted(victims, key=QueueNode.over, reverse=True)
         why: demand.TriggerReason | None = None
         for place, victim_queue in enumerate(victims):
-            found = self._tried(queue, request, victim_queue)
-            if found is None:
+            found = self._helps(queue, request, victim_queue)
+            if isinstance(found, Resources):
                 self._note_help(queue, request, victims[place:])
-                self._admit(queue, request, victim_queue)
+                self._admit(queue, request, victim_queue, found)
                 return
             why = why or found
         if name not in self.helped and self._helping.pop(queue.path, None) is not None:
@@ -124,7 +131,9 @@ class TreeSimulation:
         if name in self.helped:
             return
         if queue.path not in self._helping:
-            more = [each for each in victims[1:] if self._tried(queue, request, each) is None]
+            more = [
+                each for each in victims[1:] if isinstance(self._helps(queue, request, each), Resources)
+            ]
             self._helping[queue.path] = [victims[0], *more]
         helping = tuple(each.path for each in self._helping[queue.path])
         own_resources = self.tree.reserved.get(name, NOTHING)
@@ -141,8 +150,9 @@ class TreeSimulation:
             and self.free.place(request.size)
         )
 
-    def _admit(self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode) -> None:
-        evicted = self._size(queue, request, victim_queue)
+    def _admit(
+        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode, evicted: Resources
+    ) -> None:
         victim_queue.add(times(evicted, -1))
         if victim_queue is not queue:
             self._evicted[victim_queue.path] = evicted
@@ -152,24 +162,33 @@ class TreeSimulation:
         self.left[name] = self.left.get(name, 0) - 1
         self.tree.grant(queue, request)
 
-    @staticmethod
-    def _size(queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode) -> Resources:
-        """Return what a victim queue loses for one container: at most one of its largest tasks."""
-        if victim_queue is queue or victim_queue.model is None:
-            return request.size
-        return at_least(request.size, victim_queue.model.largest_task)
+    def _helps(
+        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode
+    ) -> demand.TriggerReason | Resources:
+        """Return what a victim queue loses for one container, or why the container does not go to a request.
+
+        It is at most one of its largest tasks, or smaller ones of the request's size.
+        """
+        largest = request.size
+        if victim_queue is not queue and victim_queue.model is not None:
+            largest = at_least(request.size, victim_queue.model.largest_task)
+        why = self._tried(queue, request, victim_queue, largest)
+        if why is None or largest == request.size:
+            return why or largest
+        return why if self._tried(queue, request, victim_queue, request.size) else request.size
 
     def _tried(
-        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode
+        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode, evicted: Resources
     ) -> demand.TriggerReason | None:
-        """Return why a container of a victim queue does not go to a request; None: it does."""
-        evicted = self._size(queue, request, victim_queue)
+        """Return why ``evicted`` of a victim queue does not go to a request; None: it does."""
         held_none = held_by_none(request.size, [victim_queue.used], self.resource_names)
         if held_none is not None:
             return held_none
         if victim_queue is not queue:
-            after = victim_queue.over_without(evicted)
-            if below_guarantee(after):
+            # As elsewhere a queue keeps its guarantee while it has it of one resource: it is cut off to whole
+            # ones. Whether YARN then serves it first is asked below.
+            left = minus(victim_queue.used, evicted)
+            if below_guarantee(serving_key(left, victim_queue.guaranteed, victim_queue.path)):
                 return demand.QueueBelowGuarantee(victim_queue.path)
         before = self._evicted.get(victim_queue.path)
         victim_queue.add(times(evicted, -1))
