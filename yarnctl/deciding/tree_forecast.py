@@ -43,7 +43,7 @@ class TreeSimulation:
     """Continue as if containers became free, as :class:`yarnctl.deciding.forecast.SchedulerSimulation`.
 
     For each container of a requester the victims are tried, first the one that is furthest over its
-    guarantee.
+    guarantee; each with its largest task, and if none helps with smaller ones.
     ``helped``: of each admitted application, which queues' containers help it. ``relieved``: as there.
     ``not_granted``: applications to which YARN does not grant what is free.
     """
@@ -106,13 +106,15 @@ class TreeSimulation:
         victims = [queue] if self.relieved is not None else self._helping.get(queue.path, self._victims)
         victims = sorted(victims, key=QueueNode.over, reverse=True)
         why: demand.TriggerReason | None = None
-        for place, victim_queue in enumerate(victims):
-            found = self._helps(queue, request, victim_queue)
-            if isinstance(found, Resources):
-                self._note_help(queue, request, victims[place:])
-                self._admit(queue, request, victim_queue, found)
-                return
-            why = why or found
+        larger = [each for each in victims if self._size(queue, request, each) != request.size]
+        for small, tried in ((False, victims), (True, larger)):
+            for place, victim_queue in enumerate(tried):
+                found = self._tried(queue, request, victim_queue, small=small)
+                if found is None:
+                    self._note_help(queue, request, tried[place:], small=small)
+                    self._admit(queue, request, victim_queue, small=small)
+                    return
+                why = why or found
         if name not in self.helped and self._helping.pop(queue.path, None) is not None:
             self._serve(queue, next_queue)  # others may help now
             return
@@ -122,7 +124,9 @@ class TreeSimulation:
             return
         self._refuse(queue, why or demand.NoQueueOverGuarantee())
 
-    def _note_help(self, queue: QueueNode, request: SimulatedRequest, victims: list[QueueNode]) -> None:
+    def _note_help(
+        self, queue: QueueNode, request: SimulatedRequest, victims: list[QueueNode], *, small: bool
+    ) -> None:
         """Note which victims help an application: those that help the first request of its leaf.
 
         Of ``victims`` the first one does.
@@ -131,9 +135,7 @@ class TreeSimulation:
         if name in self.helped:
             return
         if queue.path not in self._helping:
-            more = [
-                each for each in victims[1:] if isinstance(self._helps(queue, request, each), Resources)
-            ]
+            more = [each for each in victims[1:] if self._tried(queue, request, each, small=small) is None]
             self._helping[queue.path] = [victims[0], *more]
         helping = tuple(each.path for each in self._helping[queue.path])
         own_resources = self.tree.reserved.get(name, NOTHING)
@@ -151,8 +153,9 @@ class TreeSimulation:
         )
 
     def _admit(
-        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode, evicted: Resources
+        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode, *, small: bool
     ) -> None:
+        evicted = request.size if small else self._size(queue, request, victim_queue)
         victim_queue.add(times(evicted, -1))
         if victim_queue is not queue:
             self._evicted[victim_queue.path] = evicted
@@ -162,25 +165,21 @@ class TreeSimulation:
         self.left[name] = self.left.get(name, 0) - 1
         self.tree.grant(queue, request)
 
-    def _helps(
-        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode
-    ) -> demand.TriggerReason | Resources:
-        """Return what a victim queue loses for one container, or why the container does not go to a request.
-
-        It is at most one of its largest tasks, or smaller ones of the request's size.
-        """
-        largest = request.size
-        if victim_queue is not queue and victim_queue.model is not None:
-            largest = at_least(request.size, victim_queue.model.largest_task)
-        why = self._tried(queue, request, victim_queue, largest)
-        if why is None or largest == request.size:
-            return why or largest
-        return why if self._tried(queue, request, victim_queue, request.size) else request.size
+    @staticmethod
+    def _size(queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode) -> Resources:
+        """Return what a victim queue loses for one container: at most one of its largest tasks."""
+        if victim_queue is queue or victim_queue.model is None:
+            return request.size
+        return at_least(request.size, victim_queue.model.largest_task)
 
     def _tried(
-        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode, evicted: Resources
+        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode, *, small: bool
     ) -> demand.TriggerReason | None:
-        """Return why ``evicted`` of a victim queue does not go to a request; None: it does."""
+        """Return why a container of a victim queue does not go to a request; None: it does.
+
+        ``small``: the queue loses no more than the size of the request.
+        """
+        evicted = request.size if small else self._size(queue, request, victim_queue)
         held_none = held_by_none(request.size, [victim_queue.used], self.resource_names)
         if held_none is not None:
             return held_none
