@@ -95,17 +95,19 @@ class NotGrantedRequests:
             self.rows[requester] = self.rows[requester]._replace(in_vain=True)
 
 
-def _is_contradicted(row: Fitting, view: ApplicationView, as_of_ms: int) -> bool:
-    if not view.requests or view.predicted or as_of_ms < row.since_ms or view.containers > row.containers:
+def _is_contradicted(fitting: Fitting, view: ApplicationView, as_of_ms: int) -> bool:
+    if not view.requests or view.predicted or view.containers > fitting.containers:
         return True
-    return bool(row.requested) and not set(_kinds(view)) <= set(row.requested)
+    if as_of_ms < fitting.since_ms:
+        return True  # the clock was set back
+    return bool(fitting.requested) and not set(_kinds(view)) <= set(fitting.requested)
 
 
-def _looked_at(row: Fitting, view: ApplicationView, as_of_ms: int) -> Fitting:
-    row = row._replace(containers=view.containers)
-    if row.requested or as_of_ms - row.since_ms < row.within_ms:
-        return row
-    return row._replace(requested=_kinds(view))
+def _looked_at(fitting: Fitting, view: ApplicationView, as_of_ms: int) -> Fitting:
+    fitting = fitting._replace(containers=view.containers)
+    if fitting.requested or as_of_ms - fitting.since_ms < fitting.within_ms:
+        return fitting
+    return fitting._replace(requested=_kinds(view))
 
 
 def _kinds(view: ApplicationView) -> tuple[tuple[int, Resources], ...]:

@@ -421,7 +421,7 @@ def _limits(
     snapshot: Snapshot, coming: Sequence[Order], victims: Sequence[str], settings: Settings
 ) -> GivenLimits | None:
     """Return limits under which each queue keeps its guarantee: the forecast may have taken from another."""
-    if settings.mode != "queues" or len(victims) < 2:
+    if settings.mode != "queues" or (len(victims) < 2 and not snapshot.parents):
         return None
     used = {view.queue: view.used for view in snapshot.queues if view.queue in victims}
     return GivenLimits(snapshot, used, coming)

@@ -117,17 +117,17 @@ class QueueNode:
     def over(self) -> Key:
         """Return how far a victim is over its own guarantee; the largest gives first."""
         if self._over is None:
-            self._over = self.over_without(NOTHING)
+            self._over = self._computed_over()
         return self._over
 
-    def over_without(self, size: Resources) -> Key:
-        """Return :meth:`over` with ``size`` less: YARN compares dominant shares of the cluster.
+    def _computed_over(self) -> Key:
+        """Return :meth:`over`: YARN compares dominant shares of the cluster.
 
         A guarantee is cut off to whole resources, so the ratio in one resource alone can be far higher. One
         below the smallest container counts as one. Its numbers have 32 bits: shares that differ by less than
         a millionth are equal.
         """
-        used, root = minus(self.used, size), self.chain[-1]
+        used, root = self.used, self.chain[-1]
         if self._total is None or self._smallest is not root.smallest:
             self._total, self._smallest = at_least(root.maximum, Resources(1, 1)), root.smallest
             self._share = dominant(self.guaranteed, self._total)

@@ -10,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from yarnctl.deciding.forecast import FreeCapacity, Servable, SimulatedRequest, below_guarantee, held_by_none
+from yarnctl.deciding.forecast import (
+    FreeCapacity,
+    Servable,
+    SimulatedRequest,
+    below_guarantee,
+    held_by_none,
+    serving_key,
+)
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.deciding.queue_node import QueueNode
 from yarnctl.deciding.reasons import demand
 from yarnctl.deciding.tree_model import NO_USERS, QueueTreeModel
-from yarnctl.units import NOTHING, Resources, at_least, fits, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
 
 class Helped(NamedTuple):
@@ -36,7 +43,7 @@ class TreeSimulation:
     """Continue as if containers became free, as :class:`yarnctl.deciding.forecast.SchedulerSimulation`.
 
     For each container of a requester the victims are tried, first the one that is furthest over its
-    guarantee.
+    guarantee; each with its largest task, and if none helps with smaller ones.
     ``helped``: of each admitted application, which queues' containers help it. ``relieved``: as there.
     ``not_granted``: applications to which YARN does not grant what is free.
     """
@@ -99,13 +106,15 @@ class TreeSimulation:
         victims = [queue] if self.relieved is not None else self._helping.get(queue.path, self._victims)
         victims = sorted(victims, key=QueueNode.over, reverse=True)
         why: demand.TriggerReason | None = None
-        for place, victim_queue in enumerate(victims):
-            found = self._tried(queue, request, victim_queue)
-            if found is None:
-                self._note_help(queue, request, victims[place:])
-                self._admit(queue, request, victim_queue)
-                return
-            why = why or found
+        larger = [each for each in victims if self._size(queue, request, each) != request.size]
+        for small, tried in ((False, victims), (True, larger)):
+            for place, victim_queue in enumerate(tried):
+                found = self._tried(queue, request, victim_queue, small=small)
+                if found is None:
+                    self._note_help(queue, request, tried[place:], small=small)
+                    self._admit(queue, request, victim_queue, small=small)
+                    return
+                why = why or found
         if name not in self.helped and self._helping.pop(queue.path, None) is not None:
             self._serve(queue, next_queue)  # others may help now
             return
@@ -115,7 +124,9 @@ class TreeSimulation:
             return
         self._refuse(queue, why or demand.NoQueueOverGuarantee())
 
-    def _note_help(self, queue: QueueNode, request: SimulatedRequest, victims: list[QueueNode]) -> None:
+    def _note_help(
+        self, queue: QueueNode, request: SimulatedRequest, victims: list[QueueNode], *, small: bool
+    ) -> None:
         """Note which victims help an application: those that help the first request of its leaf.
 
         Of ``victims`` the first one does.
@@ -124,7 +135,7 @@ class TreeSimulation:
         if name in self.helped:
             return
         if queue.path not in self._helping:
-            more = [each for each in victims[1:] if self._tried(queue, request, each) is None]
+            more = [each for each in victims[1:] if self._tried(queue, request, each, small=small) is None]
             self._helping[queue.path] = [victims[0], *more]
         helping = tuple(each.path for each in self._helping[queue.path])
         own_resources = self.tree.reserved.get(name, NOTHING)
@@ -141,8 +152,10 @@ class TreeSimulation:
             and self.free.place(request.size)
         )
 
-    def _admit(self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode) -> None:
-        evicted = self._size(queue, request, victim_queue)
+    def _admit(
+        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode, *, small: bool
+    ) -> None:
+        evicted = request.size if small else self._size(queue, request, victim_queue)
         victim_queue.add(times(evicted, -1))
         if victim_queue is not queue:
             self._evicted[victim_queue.path] = evicted
@@ -160,16 +173,21 @@ class TreeSimulation:
         return at_least(request.size, victim_queue.model.largest_task)
 
     def _tried(
-        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode
+        self, queue: QueueNode, request: SimulatedRequest, victim_queue: QueueNode, *, small: bool
     ) -> demand.TriggerReason | None:
-        """Return why a container of a victim queue does not go to a request; None: it does."""
-        evicted = self._size(queue, request, victim_queue)
+        """Return why a container of a victim queue does not go to a request; None: it does.
+
+        ``small``: the queue loses no more than the size of the request.
+        """
+        evicted = request.size if small else self._size(queue, request, victim_queue)
         held_none = held_by_none(request.size, [victim_queue.used], self.resource_names)
         if held_none is not None:
             return held_none
         if victim_queue is not queue:
-            after = victim_queue.over_without(evicted)
-            if below_guarantee(after):
+            # As elsewhere a queue keeps its guarantee while it has it of one resource: it is cut off to whole
+            # ones. Whether YARN then serves it first is asked below.
+            left = minus(victim_queue.used, evicted)
+            if below_guarantee(serving_key(left, victim_queue.guaranteed, victim_queue.path)):
                 return demand.QueueBelowGuarantee(victim_queue.path)
         before = self._evicted.get(victim_queue.path)
         victim_queue.add(times(evicted, -1))

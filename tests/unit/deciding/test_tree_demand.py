@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.golden.tables import GUARD_FREE, row, seen
+from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, size
 from tests.golden.test_borders import an_order
 from tests.unit.deciding.queue_trees import NODE, parents_of, slots, tree, waits
 from yarnctl.deciding.controller import Controller
@@ -285,3 +285,34 @@ def test_an_application_beyond_the_parallel_ones_is_named_so():
         "p": "the limit on parallel applications keeps the application pending;"
         " raise max-parallel-apps of its queue"
     }
+
+
+# --- what a queue may give ------------------------------------------------------------------------
+
+
+def nested(guaranteed: Mapping[str, Resources], *applications: ApplicationView) -> Snapshot:
+    """Return a full cluster of 16 slots of 1 GiB and one core with these leaves below root."""
+    found = cluster(*applications, guaranteed=dict.fromkeys(guaranteed, 0), total=16)
+    queues = [msgspec.structs.replace(view, guaranteed=guaranteed[view.queue]) for view in found.queues]
+    return msgspec.structs.replace(found, queues=tuple(queues), parents=parents_of(queues, found.total))
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "held", "largest", "wanted", "expected"),
+    [
+        (Resources(1077, 1), 2, 1, 1, {"p": 1}),  # 1.05 slots are one core: it keeps one
+        (Resources(2101, 2), 2, 1, 1, {}),
+        (size(5), 7, 3, 2, {"p": 1}),  # less its largest task it would be below, less two slots not
+        (size(6), 7, 3, 2, {}),
+    ],
+)
+def test_a_queue_gives_down_to_its_guarantee_in_whole_resources(
+    guarantee: Resources, held: int, largest: int, wanted: int, expected: dict[str, int]
+) -> None:
+    large = app("r1", "root.res", 2, slots=largest) if largest > 1 else app("r1", "root.res", held)
+    small = app("r2", "root.res", held - large.used.vcores, rank=1)
+    others = app("o", "root.other", 16 - held, rank=2)
+    waiting = app("p", "root.prod", 0, 1, ask=wanted)
+    leaves = {"root.res": guarantee, "root.prod": size(8), "root.other": size(1)}
+    snapshot = nested(leaves, large, small, others, waiting)
+    assert needs(snapshot, settings("prod", "res")) == expected
