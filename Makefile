@@ -63,8 +63,8 @@ test-hadoop: $(VENV)/.dev ## test against a real Hadoop: contract, whole loop, p
 	$(PYTEST) tests/contract --hadoop -m hadoop $(HADOOP_CONTRACT) $(PYTEST_ARGS)
 	$(PYTEST) $(HADOOP_TESTS) $(PYTEST_ARGS)
 
-dist: $(VENV)/.dev ## make a release in dist/: wheel, source archive, wheelhouse, one file, deb and rpm (Go builds nfpm once)
-	$(BIN)/python -m release.dist
+dist: $(VENV)/.dev ## make a release in dist/: wheel, source archive, wheelhouse, one file, deb and rpm (Go builds nfpm once); EXTRAS=kerberos
+	$(BIN)/python -m release.dist dist $(EXTRAS)
 
 test-dist: dist ## install each file of the release on a fresh host without the internet (root or a Docker engine)
 	YARNCTL_DIST=dist YARNCTL_REQUIRE_DOCKER=1 $(PYTEST) tests/docker/test_fresh_hosts.py -rP $(PYTEST_ARGS)

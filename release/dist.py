@@ -1,4 +1,4 @@
-"""Make a release into a folder: ``python -m release.dist [FOLDER]`` (``make dist``; FOLDER: ``dist``).
+"""Make a release: ``python -m release.dist [FOLDER [EXTRAS]]`` (``make dist``); FOLDER: ``dist``.
 
 Each file is made from the wheel, and the wheel from this tree. Two builds by the same Python give the same
 bytes: every time in them is ``SOURCE_DATE_EPOCH``, and ``constraints.txt`` has the version of each package.
@@ -27,32 +27,43 @@ INSTALLER = ROOT / "release" / "install.sh"
 
 
 class Release(NamedTuple):
-    """What is made: ``folder`` receives the files; ``python``: the program's name with its minor version."""
+    """What is made: ``folder`` receives the files; ``python``: the program's name with its minor version.
+
+    ``extras`` of yarnctl are in each file with packages, separated by commas: ``kerberos``.
+    """
 
     folder: Path
     version: str
     python: str
     epoch_s: int
+    extras: str = ""
+
+    def extended(self, name: str) -> str:
+        """Return a name of yarnctl with the extras, as pip reads it."""
+        return f"{name}[{self.extras}]" if self.extras else name
 
 
 def main() -> None:
     """Make all files of a release, and print their names."""
-    release = this_release(Path(sys.argv[1] if len(sys.argv) > 1 else "dist").absolute())
+    given = iter(sys.argv[1:])
+    release = this_release(Path(next(given, "dist")).absolute(), next(given, ""))
     release.folder.mkdir(parents=True, exist_ok=True)
     wheel, archive = make_archives(release)
     with tempfile.TemporaryDirectory(prefix="yarnctl-dist-") as name:
         wheelhouse = make_wheelhouse(release, wheel, Path(name, "wheelhouse"))
         made = [wheel, archive, pack_wheelhouse(release, wheelhouse), make_one_file(release, wheelhouse)]
         payload = install_payload(release, wheelhouse, Path(name, "payload"))
-        made += packages.make(payload, release.version, release.python, release.epoch_s, release.folder)
+        made += packages.make(
+            payload, release.version, release.python, release.epoch_s, release.folder, release.extras
+        )
     sys.stdout.writelines(f"{one}\n" for one in made)
 
 
-def this_release(folder: Path) -> Release:
+def this_release(folder: Path, extras: str = "") -> Release:
     """Return the release of this tree, by this Python."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     python = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return Release(folder, project["version"], python, source_epoch_s())
+    return Release(folder, project["version"], python, source_epoch_s(), extras)
 
 
 def make_archives(release: Release, tree: Path = ROOT) -> tuple[Path, Path]:
@@ -68,7 +79,7 @@ def make_archives(release: Release, tree: Path = ROOT) -> tuple[Path, Path]:
 def make_wheelhouse(release: Release, wheel: Path, folder: Path) -> Path:
     """Collect the wheels of yarnctl and of all that it needs; those published as sources are built."""
     words = (*pip("wheel"), "--wheel-dir", str(folder), "--constraint", str(CONSTRAINTS))
-    _run((*words, str(wheel)), release)
+    _run((*words, release.extended(str(wheel))), release)
     return folder
 
 
@@ -91,14 +102,14 @@ def make_one_file(release: Release, wheelhouse: Path) -> Path:
     target = release.folder / f"yarnctl-{release.version}-{release.python}.pyz"
     words = [sys.executable, "-m", "shiv", "--console-script", "yarnctl", "--output-file", str(target)]
     words += ["--reproducible", "--python", f"/usr/bin/env {release.python}", "--quiet", "--no-compile"]
-    _run([*words, "--no-index", "--find-links", str(wheelhouse), "yarnctl"], release)
+    _run([*words, "--no-index", "--find-links", str(wheelhouse), release.extended("yarnctl")], release)
     return target
 
 
 def install_payload(release: Release, wheelhouse: Path, folder: Path) -> Path:
     """Install yarnctl into ``folder/lib`` without bytecode, and its shared files into ``folder/share``."""
     words = (*pip("install"), "--no-compile", "--no-index", "--find-links", str(wheelhouse))
-    _run((*words, "--target", str(folder / "lib"), "yarnctl"), release)
+    _run((*words, "--target", str(folder / "lib"), release.extended("yarnctl")), release)
     shutil.rmtree(folder / "lib" / "bin")
     (folder / "lib" / "share").rename(folder / "share")
     return folder

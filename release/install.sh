@@ -6,5 +6,5 @@ folder="${1:-/opt/yarnctl}"
 python="$(basename "$here")"
 python="${python#yarnctl-*-}"
 "${PYTHON:-${python%-wheels}}" -m venv "$folder"
-"$folder/bin/pip" --disable-pip-version-check --quiet install --no-index --find-links "$here/wheels" --upgrade yarnctl
+"$folder/bin/pip" --disable-pip-version-check --quiet install --no-index --upgrade "$here"/wheels/*.whl
 "$folder/bin/yarnctl" --version

@@ -20,6 +20,8 @@ NFPM_VERSION = "2.45.2"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 SCRIPTS = Path(__file__).parent / "scripts"
 PREFIX = "/opt/yarnctl"
+LIBRARIES = {"kerberos": ("libgssapi-krb5-2", "krb5-libs")}
+"""What an extra needs of the system, as deb and as rpm."""
 PROGRAM = """#!/usr/bin/{python} -I
 import sys
 
@@ -30,12 +32,16 @@ main()
 """
 
 
-def make(payload: Path, version: str, python: str, epoch_s: int, folder: Path) -> list[Path]:
+def make(
+    payload: Path, version: str, python: str, epoch_s: int, folder: Path, extras: str = ""
+) -> list[Path]:
     """Make both packages of ``payload`` (its ``lib`` and ``share``) into a folder; return their paths."""
     program = payload / "yarnctl"
     program.write_text(PROGRAM.format(python=python, prefix=PREFIX), encoding="utf-8")
     settings = payload / "nfpm.json"
-    settings.write_text(json.dumps(nfpm_settings(payload, version, python, epoch_s)), encoding="utf-8")
+    settings.write_text(
+        json.dumps(nfpm_settings(payload, version, python, epoch_s, extras)), encoding="utf-8"
+    )
     nfpm = str(found_nfpm())
     made = []
     for kind in ("deb", "rpm"):
@@ -45,8 +51,9 @@ def make(payload: Path, version: str, python: str, epoch_s: int, folder: Path) -
     return made
 
 
-def nfpm_settings(payload: Path, version: str, python: str, epoch_s: int) -> dict[str, Any]:
+def nfpm_settings(payload: Path, version: str, python: str, epoch_s: int, extras: str = "") -> dict[str, Any]:
     """Return nfpm's settings; JSON is YAML as well."""
+    needed = [LIBRARIES[extra] for extra in extras.split(",") if extra in LIBRARIES]
     mtime = datetime.fromtimestamp(epoch_s, UTC).isoformat()
     share = payload / "share"
     contents = [
@@ -77,7 +84,7 @@ def nfpm_settings(payload: Path, version: str, python: str, epoch_s: int) -> dic
         "maintainer": "yarnctl",
         "license": "Apache-2.0",
         "description": "Checkpoint preemption for MapReduce, Spark and Flink on an unmodified Hadoop 3 YARN",
-        "depends": [python],
+        "depends": [python, *(deb for deb, _ in needed)],
         "mtime": mtime,
         "contents": [
             {**each, "file_info": {"mtime": mtime, **each.get("file_info", {})}} for each in contents
@@ -89,7 +96,9 @@ def nfpm_settings(payload: Path, version: str, python: str, epoch_s: int) -> dic
             "postremove": str(SCRIPTS / "after-remove.sh"),
         },
         # The name of a package differs between distributions of rpm, the path does not.
-        "overrides": {"rpm": {"depends": [f"/usr/bin/{python}", "shadow-utils"]}},
+        "overrides": {
+            "rpm": {"depends": [f"/usr/bin/{python}", "shadow-utils", *(rpm for _, rpm in needed)]}
+        },
         "rpm": {"buildhost": "build", "group": "System Environment/Daemons"},
     }
 

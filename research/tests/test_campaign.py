@@ -9,7 +9,7 @@ from yarn_research.campaigns import campaign as campaigns
 from yarn_research.campaigns import index
 from yarn_research.campaigns.beginning import goes_on
 from yarn_research.campaigns.campaign import KIND, Campaign, all_of, named, read, write
-from yarn_research.campaigns.summary import figures, of_scheme, told
+from yarn_research.campaigns.summary import beside, figures, of_scheme, told
 from yarnctl.errors import BadInput
 
 SCHEMES = ("production-alone", "research-alone", "yarnctl")
@@ -182,3 +182,15 @@ def test_runs_that_were_left_out_are_back_with_their_times():
         "production_s": [51.0, 54.0],
         "research_s": [155, 178],
     }
+
+
+def test_a_median_is_named_by_its_place_in_an_earlier_range():
+    earlier, later = begun(), begun("hadoop-2026-11-23-2000")
+    earlier.runs += [run("yarnctl", 50.0, 100.0), run("yarnctl", 54.0, 110.0), run("hard-cap", 9.0)]
+    later.runs += [run("yarnctl", 54.0, 99.9), run("yarnctl-alone", 1.0)]
+    assert [line.split()[:5] for line in beside(later, earlier).splitlines()] == [
+        ["yarnctl", "production", "54.0", "s", "inside"],
+        ["yarnctl", "research", "99.9", "s", "faster"],
+    ]
+    later.runs += [run("yarnctl", 54.2, 120.0), run("yarnctl", 54.1, 121.0)]
+    assert [line.split()[4] for line in beside(later, earlier).splitlines()] == ["slower", "slower"]

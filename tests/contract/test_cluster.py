@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.contract.asking import JSON, Cluster, assert_not_taken, no_number, refusal, rows
-from tests.contract.host import need
+from tests.contract.host import need, until
+from yarnctl.hadoop.wire.node_activities import ACTIVITIES, NodeActivities
 
 PREFIX = "yarn.scheduler.capacity.root"
 
@@ -105,6 +106,25 @@ def test_a_node_that_is_not_there_and_a_state_that_is_none(cluster: Cluster) -> 
     answer = cluster.ask("GET", "nodes/nowhere:1")
     assert (answer.status, refusal(answer)) == (404, "NotFoundException")
     assert cluster.ask("GET", "nodes", states="SLEEPING").status == 400
+
+
+def test_a_record_of_a_nodes_heartbeat_begins_at_root(cluster: Cluster) -> None:
+    """A request has the next heartbeat recorded; the fields have these names since 3.3.0."""
+    told = rows(cluster.get("nodes", states="RUNNING"), "nodes", "node")
+    node = min(one["id"] for one in told if one["id"] != cluster.host.silent_node)
+
+    def look() -> NodeActivities | None:
+        answer = cluster.ask("GET", "scheduler/activities", nodeId=node)
+        assert answer.status == 200, answer
+        found = ACTIVITIES.read(answer.body)
+        return found if found.at_ms and found.allocations else None
+
+    found = until(cluster.host, look, "a heartbeat recorded")
+    assert found is not None
+    assert found.node == node
+    root = found.allocations[0].root
+    assert (root.name, root.state) in [("root", state) for state in ("ACCEPTED", "SKIPPED", "REJECTED")]
+    assert found.allocations[0].state
 
 
 def test_the_tree_of_queues(cluster: Cluster) -> None:

@@ -8,12 +8,15 @@ Values that are not the default's stand here because of facts/hadoop.md, section
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
+VERSION = os.environ.get("YARNCTL_HADOOP", "3.4.2")
+"""The Hadoop that the tests start."""
 READY = Path(__file__).parents[2] / "hadoop-conf"
 OPENED = (
     "lang", "lang.reflect", "util", "util.concurrent", "util.zip", "io", "net", "nio", "math", "text", "time",
@@ -33,7 +36,7 @@ class Shape:
     NodeManager has an address of its own (127.0.0.2, ...), so that frameworks tell their hosts apart.
     """
 
-    version: str = "3.4.2"
+    version: str = VERSION
     set_up: str = "dual-queue"
     nodes: int = 3
     node_memory_mib: int = 1024

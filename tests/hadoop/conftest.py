@@ -7,18 +7,16 @@ cannot be had the tests are skipped with the reason, or fail where it is asked f
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.hadoop import spark_draining
 from tests.hadoop.attached import prepare
-from tests.hadoop.configuration import Shape
+from tests.hadoop.configuration import VERSION, Shape
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.needing import need_hadoop
 
-VERSION = os.environ.get("YARNCTL_HADOOP", "3.4.2")
 SHAPE = Shape(
     VERSION,
     nodes=3,

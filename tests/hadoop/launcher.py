@@ -177,10 +177,10 @@ class Cluster:
         for path, mode in (("/tmp/hadoop-yarn/staging/history", "1777"), ("/tmp", "1777"), ("/user", "1777")):
             for operation in ("MKDIRS", "SETPERMISSION"):
                 url = f"{self.hdfs_url}/webhdfs/v1{path}?op={operation}&permission={mode}&user.name={user}"
-                http_client.put(url, timeout=30).raise_for_status()
+                http_client.put(url, timeout=180).raise_for_status()
         for path in ("/tmp/hadoop-yarn", "/tmp/hadoop-yarn/staging"):
             url = f"{self.hdfs_url}/webhdfs/v1{path}?op=SETPERMISSION&permission=1777&user.name={user}"
-            http_client.put(url, timeout=30).raise_for_status()
+            http_client.put(url, timeout=180).raise_for_status()
 
     def _write_programs(self) -> None:
         programs = self.folder / "bin"

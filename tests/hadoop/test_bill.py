@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.hadoop.attached import prepare
-from tests.hadoop.configuration import Shape
+from tests.hadoop.configuration import VERSION, Shape
 from tests.hadoop.history import asked
 from tests.hadoop.jobs import YARNCTL, Job, Plan
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.needing import need_hadoop
 
-VERSION = "3.4.2"
 MONITOR = "yarn.resourcemanager.monitor.capacity.preemption."
 PREEMPTS = {
     "yarn.resourcemanager.scheduler.monitor.enable": "true",

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests import http_client
 from tests.hadoop.attached import prepare
-from tests.hadoop.configuration import Shape
+from tests.hadoop.configuration import VERSION, Shape
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.needing import need_hadoop
 from yarnctl.attach.connection.cluster_queues import QueueNames
@@ -22,7 +22,6 @@ from yarnctl.deciding.queue_names import NamedQueues
 from yarnctl.deciding.reasons.orders import Stopping
 from yarnctl.deciding.records import Record
 
-VERSION = "3.4.2"
 QUEUE = "yarn.scheduler.capacity.root."
 TREE = {
     f"{QUEUE}production.capacity": "70",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.hadoop.conftest import VERSION
+from tests.hadoop.configuration import VERSION
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.odd_lines import KEYS, golden, run
 

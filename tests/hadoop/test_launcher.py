@@ -15,13 +15,12 @@ import pytest
 from tests import http_client
 from tests.hadoop import daemons, needing
 from tests.hadoop.artifacts import NotToBeHad
-from tests.hadoop.configuration import Shape
+from tests.hadoop.configuration import VERSION, Shape
 from tests.hadoop.daemons import Daemon, DaemonDied
 from tests.hadoop.launcher import STATE, Cluster
 from tests.hadoop.needing import need_hadoop
 from yarnctl.hadoop.site_xml import load
 
-VERSION = "3.4.2"
 SMALLEST = Shape(VERSION, nodes=1, node_memory_mib=512)
 
 

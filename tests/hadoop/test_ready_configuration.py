@@ -10,13 +10,12 @@ from xml.etree import ElementTree
 import pytest
 
 from tests import http_client
-from tests.hadoop.configuration import READY, Shape
+from tests.hadoop.configuration import READY, VERSION, Shape
 from tests.hadoop.hdfs import Hdfs
 from tests.hadoop.jobs import YARNCTL
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.needing import need_hadoop
 
-VERSION = "3.4.2"
 MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
 MUTABLE = {"yarn.scheduler.configuration.store.class": "memory"}
 """With it the ResourceManager shows the keys of capacity-scheduler.xml."""

@@ -4,6 +4,17 @@ Law: schemes take turns within a round, so that what changes on the machine hits
 written down as it ends, with the machine's load before and after it. A campaign is a file of its own
 (``research/yarn_research/campaigns/campaign.py``); a bench that is started again with the same commit and configuration goes on
 with an unfinished one. A completion time is the ResourceManager's own (finishedTime - startedTime).
+
+Rule of the campaign of flat queues, written before its run (``--beside hadoop-2026-11-23-1518``):
+
+* Three rounds of production-alone, research-alone, yarn-tuned and yarnctl-as-shipped on Hadoop 3.4.2, once. It
+  may stop between runs (``--minutes``) and continue.
+* It holds if the median of each job under each scheme lies between the least and the most of the same scheme
+  in that earlier campaign, whose five runs a scheme are the newest. A median below the least is outside as well,
+  and is named as faster.
+* All outputs are those of the jobs alone, and yarnctl lets no key group be reduced twice.
+* The rows of jobs alone show whether the machine is as it was. The ratios against them are reported, not judged.
+* The other schemes are left out, so that the campaign takes less than 40 minutes.
 """
 
 from __future__ import annotations
@@ -25,12 +36,12 @@ from tests.hadoop.configuration import Shape
 from tests.hadoop.jobs import LOOK_S, RESTARTABLE, Finished, Job, Plan
 from tests.hadoop.launcher import Cluster
 from yarn_research.campaigns.beginning import goes_on
-from yarn_research.campaigns.campaign import FOLDER, Campaign, write
+from yarn_research.campaigns.campaign import FOLDER, Campaign, named, write
 from yarn_research.campaigns.overhead import interruptions, timetable
 from yarn_research.campaigns.provenance import load
 from yarn_research.campaigns.recording import before, begin, configuration
 from yarn_research.campaigns.schemes import ALL, SCHEMES, Scheme
-from yarn_research.campaigns.summary import told
+from yarn_research.campaigns.summary import beside, told
 from yarnctl.traces.lengths import length_table
 
 SLOTS = 12
@@ -125,6 +136,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--schemes", default=",".join(SCHEMES))
     parser.add_argument("--minutes", type=float, help="start no run after this many minutes")
     parser.add_argument("--into", type=Path, default=FOLDER, help="folder of the campaigns' files")
+    parser.add_argument("--beside", help="an earlier campaign: compare each median with its least and most")
     given = parser.parse_args(arguments)
     ends_s = time.monotonic() + 60 * given.minutes if given.minutes else math.inf
     wanted = {name: ALL[name] for name in given.schemes.split(",")}
@@ -138,6 +150,8 @@ def main(arguments: Sequence[str]) -> int:
         play(cluster, campaign, wanted, folder, given.into, ends_s)
     shutil.rmtree(folder)
     print(told(campaign))
+    if given.beside:
+        print(beside(campaign, named(given.beside)))
     return 0
 
 

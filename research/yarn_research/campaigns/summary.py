@@ -105,6 +105,22 @@ def told(campaign: Campaign) -> str:
     return "\n".join(lines)
 
 
+def beside(campaign: Campaign, earlier: Campaign) -> str:
+    """Return a line for each job of each scheme that both have: is its median in the earlier one's range?"""
+    lines = []
+    for scheme in (name for name in campaign.schemes() if name in earlier.schemes()):
+        for job in JOBS:
+            median_s, times_s = campaign.median_s(scheme, job), earlier.times_s(scheme, job)
+            if median_s is not None and times_s:
+                least_s, most_s = min(times_s), max(times_s)
+                place = "faster" if median_s < least_s else "slower" if median_s > most_s else "inside"
+                lines.append(
+                    f"{scheme:18} {job:10} {median_s:6.1f} s  {place} {least_s:.1f} to {most_s:.1f} s"
+                    f" of {earlier.name}"
+                )
+    return "\n".join(lines)
+
+
 def _cell(found: dict[str, Any], job: str) -> str:
     if found[f"{job}_s"] is None:
         return "    - -"

@@ -508,7 +508,7 @@ class QueueInfo(msgspec.Struct, frozen=True):
 
     @property
     def unit(self) -> str:
-        """How its capacity is given: "percentage", "weight", "absolute" (before 3.3: by a flag) or "mixed".
+        """How its capacity is given: "percentage", "weight", "absolute" (before 3.4: by a flag) or "mixed".
 
         Mixed (from 3.4, without the legacy queue mode): one resource in percent, another by weight.
         """
