@@ -103,6 +103,7 @@ class Aside:
     def __init__(self) -> None:
         self.why: ModeReason | None = None
         self.host: Callable[[], ModeReason | None] = lambda: None
+        self.term: Callable[[], int] = lambda: 0
 
     def why_nothing(self) -> ModeReason | None:
         return self.why
