@@ -380,6 +380,7 @@ def make_loop(
     if lock is not None:
         lead(attached.restorer, lock, hdfs_client(plan.cluster))
         attached.permission.term = lambda: lock.term
+        guarded.sent_late = attached.restorer.sent_late
     queue_caps = _queue_caps(plan, attached, guarded, names)
     if first_asks is not None:
         first_asks.may_predict = lambda: queue_caps.enabled
