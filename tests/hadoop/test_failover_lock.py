@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -98,8 +99,11 @@ def test_a_session_survives_a_restart_of_the_server_and_nothing_is_held_meanwhil
 
 @pytest.mark.xdist_group("zookeeper")
 def test_the_standby_restores_what_a_killed_leader_lowered(zookeeper: ZooKeeper, tmp_path: Path) -> None:
-    place = f"zookeeper://{zookeeper.address}/c"
-    locking = ("--lock", place, "--lock-session-s", str(SESSION_S))
+    page = (ROOT / "docs/operations.md").read_text()
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    settings = tmp_path / "yarnctl.toml"
+    settings.write_text(re.sub("zk1.*2181", zookeeper.address, block).replace("-s = 10", f"-s = {SESSION_S}"))
+    locking = ("--config", str(settings))
     with closing(Queue(tmp_path / "cluster")) as rig:
         rig.renew()
         first = Daemon(rig.url, tmp_path / "one", *rig.options, *locking)
@@ -109,7 +113,7 @@ def test_the_standby_restores_what_a_killed_leader_lowered(zookeeper: ZooKeeper,
         wait_until(lambda: "another yarnctl holds the lock" in second.said, "the second one waits")
         wrong = Daemon(rig.url, tmp_path / "three", *rig.options)
         assert wrong.ended() == 2
-        assert "/yarnctl/lock/kind: is 'zookeeper /c " in wrong.said
+        assert "/yarnctl/lock/kind: is 'zookeeper /yarnctl " in wrong.said
         assert "this lock is 'hdfs'" in wrong.said
         first.send(signal.SIGKILL)
         first.ended()

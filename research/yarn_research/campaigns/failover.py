@@ -50,7 +50,7 @@ from yarn_research.campaigns.provenance import head, load, machine, now
 from yarnctl.command_line import print_json
 
 KIND = "failover"
-SESSION_S, SLACK_S, CORRECTED_S, BACK_S, STEP_S, LANDED_S = 6, 2.0, 5.0, 60.0, 60.0, 12.0
+SESSION_S, SLACK_S, CORRECTED_S, BACK_S, STEP_S, LANDED_S = 6, 2.0, 5.0, 60.0, 60.0, 8.0
 CALLS = {
     "order": r"PUT op=RENAME.*request\.json|request\.json.*op=RENAME",
     "signal": r"POST /signal/",
@@ -343,9 +343,12 @@ def judged(kept: Failovers) -> dict[str, Any]:
 
 
 def turns(kills: int, stops: int, losses: int) -> list[tuple[str, str]]:
-    """Return the faults in their order: stops and losses between the kills."""
-    calls = [("stop", list(CALLS)[number % len(CALLS)]) for number in range(stops)]
-    return [*calls, *[("lose", "")] * losses, *[("kill", "")] * kills]
+    """Return the faults in their order: each kind is spread evenly, so that a part is like the whole."""
+    calls = list(CALLS)
+    placed = [((number + 0.5) / kills, "kill", "") for number in range(kills)]
+    placed += [((number + 0.5) / stops, "stop", calls[number % len(calls)]) for number in range(stops)]
+    placed += [((number + 0.5) / losses, "lose", "") for number in range(losses)]
+    return [(fault, call) for _, fault, call in sorted(placed)]
 
 
 @click.command(help=__doc__)
