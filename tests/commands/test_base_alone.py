@@ -148,6 +148,7 @@ RUN = {"application": "a", "kind": "mapreduce", "containers": 2, "elapsed_ms": 1
         ("report", "emulator", ("yarn-emulator", "demo", "--out", "OUT")),
         ("report", "emulator", ("yarn-emulator", "compare", *SPECS, *SMALL, "--out", "OUT")),
         ("export", "emulator", ("yarn-emulator", "convert", SPECS[1], "--out", "OUT")),
+        ("ha", "", ("yarnctl", "run", "--rm", "http://127.0.0.1:9", "--lock", "zookeeper://127.0.0.1/a")),
         ("prediction", "", ("yarnctl", "runs", "--store", "RUNS")),
         ("prediction", "", ("yarnctl", "run", "--admission", "orion", "--pools", "POOLS", "--runs", "RUNS")),
     ],

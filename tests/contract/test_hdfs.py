@@ -85,6 +85,16 @@ def test_a_rename_may_replace_and_then_answers_nothing(cluster: Cluster, folder:
     assert (gone.status, refusal(gone)) == (404, "FileNotFoundException")
 
 
+def test_a_modification_time_is_set_and_listed_and_writes_nothing(cluster: Cluster, folder: str) -> None:
+    cluster.write(f"{folder}/a", b"1")
+    set_time = cluster.hdfs("PUT", f"{folder}/a", "SETTIMES", modificationtime="1700000000123")
+    assert (set_time.status, set_time.body) == (200, b"")
+    (told,) = cluster.hdfs("GET", folder, "LISTSTATUS").json()["FileStatuses"]["FileStatus"]
+    assert (told["modificationTime"], told["length"]) == (1_700_000_000_123, 1)
+    gone = cluster.hdfs("PUT", f"{folder}/b", "SETTIMES", modificationtime="1")
+    assert (gone.status, refusal(gone)) == (404, "FileNotFoundException")
+
+
 def test_listing_and_deleting(cluster: Cluster, folder: str) -> None:
     assert cluster.hdfs("GET", folder, "LISTSTATUS").json() == {"FileStatuses": {"FileStatus": []}}
     cluster.write(f"{folder}/b", b"1")

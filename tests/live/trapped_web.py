@@ -83,7 +83,7 @@ def _repeated(body: bytes) -> Receive:
 
 
 _RECORD = re.compile(r"/\.?changes-[^/]*")
-_ORDER = re.compile(r"/driver-[0-9]+/\.(leave|back)-[^/]*\.tmp")
+_ORDER = re.compile(r"/\.term-[0-9]+/application_[0-9_]+-[0-9]+-(leave|back)-[^/]*")
 
 
 def of_hdfs(path: str, query: str) -> str:

@@ -101,7 +101,7 @@ def command(
             place = stack.enter_context(StateDir(state_dir, lambda: secrets.token_hex(4))).journal_path
         if not (targets or everything):
             return _print([(change, "lowered") for change in changes], output)
-        lock = make_lock(lock_place, hdfs, f"restore-{secrets.token_hex(4)}", place)
+        lock = make_lock(lock_place, hdfs, f"restore-{secrets.token_hex(4)}", place, requests)
         stack.callback(lock.release)
         if not changes:
             if lock.acquire():  # no process leads, and nothing is lowered

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, Protocol
 
 from yarnctl.hadoop.lock import LOCK_PATH, LockFile, LockKind, LockRecord
+from yarnctl.hadoop.term_folders import remove_older_terms
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.zookeeper_lock import ZooKeeperAddress, ZooKeeperLock
 from yarnctl.restoring.change_file import ChangeFiles
@@ -65,15 +67,18 @@ class NamedLock(DaemonLock, Protocol):
         """Let another kind of lock be used from now on."""
 
 
-def make_lock(address: ZooKeeperAddress | None, hdfs: WebHdfs, holder: str, place: str) -> NamedLock:
+def make_lock(
+    address: ZooKeeperAddress | None, hdfs: WebHdfs, holder: str, place: str, requests_root: str
+) -> NamedLock:
     """Return a candidate for the lock in ZooKeeper, or in HDFS (None); ``place``: see ``LockFile``."""
-    host = socket.gethostname()
+    host, fence = socket.gethostname(), partial(remove_older_terms, hdfs, requests_root)
     if address is None:
-        return LockFile(hdfs, LOCK_PATH, holder, place=place, host=host)
+        return LockFile(hdfs, LOCK_PATH, holder, place=place, host=host, fence=fence)
     from yarnctl.hadoop.kazoo_session import KazooSession
 
     marker = LockKind(hdfs, LOCK_PATH)
-    return ZooKeeperLock(KazooSession(address), address, marker, holder, place=place, host=host)
+    session = KazooSession(address)
+    return ZooKeeperLock(session, address, marker, holder, place=place, host=host, fence=fence)
 
 
 def lead(restorer: Restorer, lock: NamedLock, hdfs: WebHdfs) -> None:

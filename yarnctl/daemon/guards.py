@@ -29,6 +29,8 @@ from yarnctl.deciding.model import (
     Refused,
     Release,
     Restore,
+    SetPriority,
+    SetQueueMaximum,
     Snapshot,
     Suspend,
     Unknown,
@@ -49,6 +51,7 @@ from yarnctl.deciding.reasons.modes import (
 from yarnctl.deciding.reasons.outcomes import ClientFault, Observing
 from yarnctl.journal.rendering import text
 from yarnctl.loop import ClusterIdentity, ClusterPort
+from yarnctl.restoring.restorer import Key
 
 _LOG = logging.getLogger("yarnctl.daemon")
 
@@ -62,6 +65,24 @@ class FoldersState(Protocol):
 
     def recheck(self, now_ms: int) -> None:
         """Check again, if the pause is over."""
+
+
+def lowered_by(action: Action) -> Key | None:
+    """Return the setting that an action lowers by a request to YARN or a job; None: it lowers none so.
+
+    Orders in HDFS are fenced by their term's folder.
+    """
+    match action:
+        case SetQueueMaximum():
+            return "queue", action.queue
+        case DisablePreemption():
+            return "preemption", action.queue
+        case SetPriority():
+            return "priority", action.application
+        case Drain():
+            return "bounds", action.application
+        case _:
+            return None
 
 
 class WriteGuard:
@@ -119,7 +140,8 @@ class GuardedPort:
     ``open_orders``: the orders of an earlier run; each may have been sent, even if sending it again fails.
     ``sold`` returns the deadlines by application (None: those of YARN's tags count). ``orders``: how
     the actions of a step are performed (one after the other, if the host sets no other). ``news``: whether an
-    observation of open orders would find something new (None: nothing is awaited).
+    observation of open orders would find something new (None: nothing is awaited). ``sent_late`` receives a
+    setting whose lowering was sent, or may have been, after the lock was lost.
     """
 
     def __init__(
@@ -135,6 +157,7 @@ class GuardedPort:
         self.port = port
         self.orders = OrdersAtOnce(self.perform)
         self.news: Callable[[], bool | None] = lambda: None
+        self.sent_late: Callable[[Key], None] = lambda _: None
         self._sold = sold
         self._clock_ms = clock_ms
         self._open_orders = frozenset(open_orders)
@@ -260,3 +283,7 @@ class GuardedPort:
         except Exception as error:
             # The port promises not to raise; if it does, it is unknown what was sent.
             return Unknown(ClientFault(self._failed(f"performing {type(action).__name__}", error)))
+        finally:
+            key = lowered_by(action)
+            if key is not None and self.guard.lock is not None and not self.guard.lock.held:
+                self.sent_late(key)  # this process may have been frozen right before the request

@@ -154,6 +154,7 @@ class HostPermission(Protocol):
     """The part of :class:`yarnctl.attach.eligibility.permission.Permission` that a host needs."""
 
     host: Callable[[], ModeReason | None]  # Returns why the host may not act now, or None
+    term: Callable[[], int]  # Returns the last term of the lock that this process held
 
     def why_nothing(self) -> ModeReason | None:
         """Return why no action may be sent now, or None."""
@@ -380,6 +381,8 @@ def make_loop(
     guarded.news = attached.has_news
     if lock is not None:
         lead(attached.restorer, lock, hdfs_client(plan.cluster))
+        attached.permission.term = lambda: lock.term
+        guarded.sent_late = attached.restorer.sent_late
     queue_caps = _queue_caps(plan, attached, guarded, names)
     if first_asks is not None:
         first_asks.may_predict = lambda: queue_caps.enabled
@@ -518,7 +521,8 @@ def _newest_tree(names: QueueNames | None) -> Callable[[], QueueTree | None]:
 
 def _lock(plan: Plan, state: StateDir) -> NamedLock:
     holder = f"{state.instance}-{secrets.token_hex(4)}"
-    lock = make_lock(plan.lock, hdfs_client(plan.cluster), holder, state.journal_path)
+    hdfs, root = hdfs_client(plan.cluster), plan.attachment.requests_root
+    lock = make_lock(plan.lock, hdfs, holder, state.journal_path, root)
     try:
         lock.require_kind()
     except BadInput:

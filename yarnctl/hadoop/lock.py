@@ -91,7 +91,8 @@ class LockFile:
     process at a time has (a file under a system lock, on this host, since this boot) and what this one
     has now: a former holder with the same place is dead. All methods raise as the store does (then try
     again later). ``has_rival``: whether the last :meth:`acquire` found another holder, ``leader``: which one.
-    ``on_free`` is not called: nothing but a listing shows that the lock is free.
+    ``on_free`` is not called: nothing but a listing shows that the lock is free. ``fence`` is called with
+    each new term before it is held, and ends what is left of older ones.
     """
 
     kind: Literal["hdfs"] = KIND
@@ -106,8 +107,10 @@ class LockFile:
         clock: Callable[[], float] = passed_s,
         place: str = "",
         host: str = "",
+        fence: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._store = hdfs
+        self._fence = fence
         self._kind = LockKind(hdfs, path)
         self.path = path
         self.holder = holder
@@ -218,7 +221,9 @@ class LockFile:
         except ExistsAlready:
             self.has_rival = True
             return False
-        self._record, self._renewed_at, self._last_read = record, began, None
+        self._record, self._last_read = record, None
+        self._fence(term)
+        self._renewed_at = began
         for old in _terms(names)[:8]:  # only the highest counts
             self._store.delete(self._name(old))
         return self.held

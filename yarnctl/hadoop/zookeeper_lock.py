@@ -122,8 +122,10 @@ class ZooKeeperLock:
         clock: Callable[[], float] = passed_s,
         place: str = "",
         host: str = "",
+        fence: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._session = session
+        self._fence = fence
         self._folder = address.folder
         self._marker = marker
         self.holder = holder
@@ -196,6 +198,8 @@ class ZooKeeperLock:
         if found is None or found.session != self._session.session:  # of a session that was lost since
             self._renewed_at = None
             return False
+        if found.czxid != self.term:
+            self._fence(found.czxid)
         self._node, self.term, self._renewed_at = name, found.czxid, began
         return self.held
 

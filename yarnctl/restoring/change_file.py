@@ -60,6 +60,7 @@ class ChangeFiles:
         self.term = term
         self._number = 0
         self._own: set[str] = set()
+        self._invalid: set[str] = set()
 
     def create(self, changes: Sequence[Change]) -> str:
         """Write a new record, complete when this returns, and return its name."""
@@ -67,6 +68,10 @@ class ChangeFiles:
         self._hdfs.make_directories(self._folder, FOLDER_MODE)
         self.replace(name, changes)
         return name
+
+    def leave(self, changes: Sequence[Change]) -> None:
+        """Write a record for the leader, which this process is not: it takes the record over."""
+        self._own.discard(self.create(changes))
 
     def replace(self, name: str, changes: Sequence[Change]) -> None:
         """Write the content of a record of this process anew."""
@@ -92,6 +97,13 @@ class ChangeFiles:
         """Remove a record, if it still exists."""
         self._hdfs.delete(self.path(name))
 
+    def has_others(self) -> bool:
+        """Return whether another process has left a record since the last call of ``others``."""
+        known = self._own | self._invalid
+        return any(
+            _NAME.fullmatch(row.name) and row.name not in known for row in _listed(self._hdfs, self._folder)
+        )
+
     def others(self) -> tuple[StoredRecord, ...]:
         """Return the records of other processes, older terms first; remove half ones (lock's holder only)."""
         for row in _listed(self._hdfs, self._folder):
@@ -99,6 +111,7 @@ class ChangeFiles:
                 self._hdfs.delete(self.path(row.name))
         stored = stored_records(self._hdfs, self._folder, (self._lock_kind,))
         found = [one for one in stored if one.name not in self._own]
+        self._invalid = {one.name for one in found if one.record is None}
         numbers = [one.number for one in found if one.holder == self.holder]  # of an earlier process
         self._number = max([self._number, *numbers])
         return tuple(found)

@@ -61,6 +61,8 @@ PAUSE_MAX_MS = 30_000
 WATCH_MS = 15_000
 """How long values are read again after a record was taken over: a late request of its process may arrive."""
 WATCH_EVERY_MS = 2_000
+LIST_EVERY_MS = 3_000
+"""The interval at which a leader lists the records: it corrects what was sent late within 5 s."""
 CHECK_AGE_MS = 5_000
 """The age at which the check of a record counts no more: its process was stopped, and may not lead now."""
 AT_ONCE_MAX = 8
@@ -128,7 +130,7 @@ class Restorer:
         self._term = -1
         self._stored: dict[str, tuple[Change, ...]] = {}
         self._ended: dict[Key, Change] = {}
-        self._watch_at_ms = self._watch_until_ms = 0
+        self._watch_at_ms = self._watch_until_ms = self._list_at_ms = 0
         self._again_at_ms = 0
         self._logged = ""
 
@@ -173,6 +175,17 @@ class Restorer:
             self.write(Lowering(self._clock(), (one.change,), NotChanged()))
         self._tidy()
 
+    def sent_late(self, key: Key) -> None:
+        """Leave a record to the leader: a request to lower this setting was sent after the lock was lost."""
+        one = self.open.get(key)
+        if self.files is None or one is None:
+            return
+        _LOG.warning("lowering %s was sent late; the next leader restores it", one.change.target)
+        try:
+            self.files.leave((one.change,))
+        except YarnctlError as problem:
+            self._failed(f"cannot record the late request in HDFS: {problem}")
+
     def covers(self, kind: ChangeKind, target: str, now: str) -> bool:
         """Return whether the change of a setting to this value is recorded."""
         one = self.open.get((kind, target))
@@ -192,8 +205,9 @@ class Restorer:
 
         ``busy``: applications with open orders; what they give is not restored yet.
         """
-        self.adopt()
         now_ms = self._clock()
+        self._list_left(now_ms)
+        self.adopt()
         due = [
             one
             for one in self.open.values()
@@ -336,6 +350,16 @@ class Restorer:
             if self.leads():  # reading may take longer than the lock lasts
                 _LOG.warning("%s was restored by a late request", described(change))
                 self._perform(Restore(Change(change.kind, change.target, change.now, change.before)))
+
+    def _list_left(self, now_ms: int) -> None:
+        """Look for records that processes left which were frozen, however long, and sent a request late."""
+        if self.files is None or not self.is_current or now_ms < self._list_at_ms or not self.leads():
+            return
+        self._list_at_ms = now_ms + LIST_EVERY_MS
+        try:
+            self.is_current = not self.files.has_others()
+        except YarnctlError as problem:
+            self._failed(f"cannot read the records of lowered settings: {problem}")
 
     def state(self, change: Change) -> str:
         """Return how a setting reads, as :class:`Reading` has it."""

@@ -22,7 +22,9 @@ from yarnctl.deciding.model import (
     Withdraw,
     Withheld,
 )
+from yarnctl.deciding.reasons.modes import LockRanOut
 from yarnctl.deciding.reasons.orders import Stopping
+from yarnctl.hadoop.term_folders import remove_older_terms
 from yarnctl.journal.rendering import said, text
 
 NAMES = (application(1), attempt(1, 1), container(1, 2))
@@ -158,10 +160,38 @@ def test_names_on_the_cluster_are_ours_alone(cluster):
 def test_a_request_half_written_by_a_dead_yarnctl_is_finished(cluster):
     port = looking(cluster)
     cluster.hdfs.folders.update({"/yarnctl", FOLDER})
-    cluster.hdfs.files[f"{FOLDER}/.o-1.tmp"] = b"{"
+    cluster.hdfs.files["/yarnctl/requests/.term-0/o-1"] = b"{"
     assert port.perform(SUSPEND) == Accepted()
     assert json.loads(cluster.hdfs.files[f"{FOLDER}/o-1.request.json"])["order"] == "o-1"
     assert len(cluster.hdfs.files) == 1
+
+
+def test_an_order_that_is_renamed_after_the_next_leader_began_is_never_read(cluster):
+    """Frozen after its last check: YARN's side cannot be fenced, the rename can."""
+    port = looking(cluster)
+    port.permission.term = lambda: 7
+    hdfs, rename = port._connection.hdfs, port._connection.hdfs.rename
+
+    def late(*paths, **how):
+        remove_older_terms(hdfs, "/yarnctl/requests", 8)
+        rename(*paths, **how)
+
+    hdfs.rename = late
+    assert not_now(port.perform(SUSPEND), SUSPEND) == LockRanOut.sentence
+    assert cluster.hdfs.files == {}
+    remove_older_terms(hdfs, "/yarnctl/requests", 8)
+    hdfs.rename = rename
+    port.permission.term = lambda: 8
+    assert port.perform(SUSPEND) == Accepted()
+
+
+def test_the_folder_of_the_own_term_and_what_is_no_term_stay(cluster):
+    port = looking(cluster)
+    for name in (".term-7", ".term-8", ".term-x", "job_1"):
+        cluster.hdfs.files[f"/yarnctl/requests/{name}/o-1"] = b"{"
+        cluster.hdfs.folders.update({"/yarnctl", "/yarnctl/requests", f"/yarnctl/requests/{name}"})
+    remove_older_terms(port._connection.hdfs, "/yarnctl/requests", 8)
+    assert sorted(path.split("/")[3] for path in cluster.hdfs.files) == [".term-8", ".term-x", "job_1"]
 
 
 def test_a_doorbell_that_does_not_ring_is_noted_and_the_request_stands(cluster):

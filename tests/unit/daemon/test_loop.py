@@ -24,11 +24,19 @@ from yarnctl.daemon.view.published import Publisher
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import (
+    Accepted,
+    Action,
+    Change,
+    DisablePreemption,
     Observation,
     ObservationRequest,
     OrderAction,
+    Outcome,
     Refused,
     Release,
+    Restore,
+    SetPriority,
+    SetQueueMaximum,
     Snapshot,
     Suspend,
     TaskView,
@@ -41,8 +49,10 @@ from yarnctl.deciding.queue_hold import Misdirection, QueueLimits
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import (
     ClusterFault,
+    HdfsUnwritable,
     LockHeldElsewhere,
     LockRanOut,
+    LockUnconfirmed,
     ModeReason,
     NotEnforcing,
     NothingInTheWay,
@@ -69,7 +79,7 @@ from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.loop import ClusterIdentity
-from yarnctl.restoring.restorer import Restorer
+from yarnctl.restoring.restorer import Key, Restorer
 from yarnctl.service.answers.explanations import everything_about, summary
 from yarnctl.units import Resources
 
@@ -103,6 +113,7 @@ class Aside:
     def __init__(self) -> None:
         self.why: ModeReason | None = None
         self.host: Callable[[], ModeReason | None] = lambda: None
+        self.term: Callable[[], int] = lambda: 0
 
     def why_nothing(self) -> ModeReason | None:
         return self.why
@@ -229,6 +240,80 @@ def test_it_acts_when_told_to() -> None:
     assert {
         action.order for action in cluster.actions if isinstance(action, Suspend | Release | Withdraw)
     } == {f"o-00000{number}" for number in (1, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("action", "key"),
+    [
+        (SetQueueMaximum("root.research", 0.2), ("queue", "root.research")),
+        (DisablePreemption("root.research"), ("preemption", "root.research")),
+        (SetPriority("a-1", 3), ("priority", "a-1")),
+        (Restore(Change("queue", "root.research", "1.0", "0.2")), None),
+    ],
+)
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_was_sent_after_the_lock_was_lost_is_left_to_the_leader(
+    action: Action, key: Key | None, fails: bool
+) -> None:
+    """Frozen after its check, right before the request: only afterwards it knows."""
+    cluster, lock, late = busy(), Lock(), list[Key]()
+    port = daemon(cluster, lock=lock)[0].port
+    port.sent_late = late.append
+
+    def freeze(_: Action) -> Outcome:
+        lock.held = not key
+        if fails:
+            raise Unreachable("its answer is lost")
+        return Accepted()
+
+    cluster.perform = freeze  # type: ignore[method-assign]
+    port.perform(action)
+    assert late == ([] if key is None else [key])
+
+
+def test_a_request_that_was_sent_while_the_lock_was_held_is_not_late() -> None:
+    cluster, late = busy(), list[Key]()
+    port = daemon(cluster, lock=Lock())[0].port
+    port.sent_late = late.append
+    cluster.perform = lambda _: Accepted()  # type: ignore[method-assign]
+    assert port.perform(SetQueueMaximum("root.research", 0.2)) == Accepted()
+    assert late == []
+
+
+def test_a_lock_that_is_free_again_is_tried_at_the_next_tick() -> None:
+    """Between two attempts lie seconds: the standby is woken."""
+    lock = Lock(held=False)
+    loop, _ = daemon(busy(), lock=lock)
+    now_ms = 1_000
+    loop._clock_ms = lambda: now_ms
+    loop.lock_renewal.renew(now_ms)
+    lock.acquire = lambda: setattr(lock, "held", True) or True  # type: ignore[method-assign, func-returns-value]
+    loop.lock_renewal.renew(now_ms)
+    assert not lock.held, "its next attempt is 2 s later"
+    lock.on_free()
+    assert loop._poked
+    loop.lock_renewal.renew(now_ms)
+    assert lock.held
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"), [("hdfs", HdfsUnwritable("away")), ("zookeeper", LockUnconfirmed("away"))]
+)
+def test_a_lock_that_cannot_be_renewed_blocks_at_the_second_failure(kind: Any, reason: ModeReason) -> None:
+    lock = Lock()
+    lock.kind = kind
+    loop, _ = daemon(busy(), lock=lock)
+
+    def fail() -> bool:
+        raise Unreachable("away")
+
+    lock.renew = fail  # type: ignore[method-assign]
+    loop.lock_renewal.renew(10_000)
+    assert loop.guard.closed()[0] == "running"
+    loop.lock_renewal.renew(20_000)
+    assert loop.guard.closed() == ("blocked", reason)
+    status = loop.status()
+    assert (status.leads, status.lock, status.store_problem) == (True, kind, reason)
 
 
 @pytest.mark.parametrize("closed", ["lock", "aside", "paused"])

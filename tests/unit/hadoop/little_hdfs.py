@@ -80,8 +80,15 @@ class LittleHdfs:
         self.files[target] = self.files.pop(path)
         self.modified[target] = self.modified.pop(path, 1)
 
-    def _delete(self, path: str, _heard: Heard) -> Reply:
-        return Reply(json.dumps({"boolean": self.files.pop(path, None) is not None}))
+    def _delete(self, path: str, heard: Heard) -> Reply:
+        below = [one for one in self.files if one == path or one.startswith(f"{path}/")]
+        if heard.query.get("recursive") != "true" and below not in ([], [path]):
+            return remote("PathIsNotEmptyDirectoryException")
+        for one in below:
+            del self.files[one]
+        was_folder = path in self.folders
+        self.folders = {one for one in self.folders if one != path and not one.startswith(f"{path}/")}
+        return Reply(json.dumps({"boolean": bool(below) or was_folder}))
 
     def _setpermission(self, path: str, heard: Heard) -> Reply:
         self.owners[path] = (self.owners[path][0], heard.query["permission"])

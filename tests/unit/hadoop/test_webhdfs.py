@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 
 import msgspec
 import pytest
@@ -339,6 +341,51 @@ def test_a_lock_that_lapses_while_it_is_acquired_has_no_rival(little):
     assert not ann.has_rival
     assert not bob.acquire()
     assert bob.has_rival
+
+
+def test_a_renewal_is_one_listing_and_one_transaction(little):
+    """Each of a holder's 43,200 renewals a day is in the NameNode's edit log."""
+    clock = Clock()
+    ann, bob = (LockFile(store(little.replay), "/lock", name, 10_000, clock) for name in ("ann", "bob"))
+    assert ann.acquire()
+    assert not bob.acquire()
+    before, beats = len(little.replay.heard), [little.modified["/lock/term-1"]]
+    for _ in range(3):
+        assert ann.renew(), "also if no time has passed"
+        beats.append(little.modified["/lock/term-1"])
+    asked = [heard.query["op"] for heard in little.replay.heard[before:]]
+    assert asked == ["LISTSTATUS", "SETTIMES"] * 3
+    assert beats == sorted(set(beats))
+
+
+def test_a_holder_whose_term_is_removed_within_its_renewal_holds_no_more(little):
+    clock = Clock()
+    ann = LockFile(store(little.replay), "/lock", "ann", 10_000, clock)
+    assert ann.acquire()
+    ann._store.set_modified = partial(_removed, little, ann._store.set_modified)  # type: ignore[method-assign]
+    assert not ann.renew()
+    assert not ann.held
+
+
+def _removed(little: LittleHdfs, then: Callable[..., None], *given: object) -> None:
+    del little.files["/lock/term-1"]
+    then(*given)
+
+
+def test_the_next_term_is_not_held_before_older_ones_are_fenced(little):
+    clock, fenced = Clock(), []
+
+    def fence(term: int) -> None:
+        fenced.append((term, ann.held))
+        if len(fenced) == 1:
+            raise Unreachable("HDFS is away")
+
+    ann = LockFile(store(little.replay), "/lock", "ann", 10_000, clock, fence=fence)
+    with pytest.raises(Unreachable):
+        ann.acquire()
+    assert not ann.held
+    assert ann.acquire()
+    assert fenced == [(1, False), (2, False)]
 
 
 def test_a_late_renewal_of_the_dead_harms_nobody(little):

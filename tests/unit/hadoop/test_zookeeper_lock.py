@@ -178,6 +178,19 @@ def test_a_restart_at_one_place_does_not_wait_for_its_own_past(site: Site) -> No
     assert not other.acquire()
 
 
+def test_a_term_is_fenced_once_and_before_it_is_held(site: Site) -> None:
+    fenced: list[tuple[int, bool]] = []
+    ann = ZooKeeperLock(
+        LittleSession(site.ensemble), ADDRESS, Kind({}), "ann", clock=site.clock,
+        fence=lambda term: fenced.append((term, ann.held)),
+    )  # fmt: skip
+    assert ann.acquire()
+    assert ann.renew()
+    site.clock.now += 4
+    assert ann.acquire(), "its lease had lapsed, its term goes on"
+    assert fenced == [(ann.term, False)]
+
+
 def test_a_folder_that_was_emptied_is_another_lock(site: Site) -> None:
     """Its terms begin anew with the servers' data: a smaller one must never follow."""
     ann, _ = site.candidate("ann")

@@ -178,6 +178,28 @@ def test_a_process_that_was_stopped_while_it_checked_its_record_checks_again(
     assert len(values.requests) == leads
 
 
+def test_a_request_of_a_process_that_was_frozen_for_an_hour_is_corrected_within_five_seconds() -> None:
+    """Its record was taken over and removed long ago: it leaves another one."""
+    hdfs, values, host = lowered()
+    taken = Host(hdfs, values, "two", term=2)
+    taken.restorer.lost()
+    taken.pass_ms(3_600_000, every_ms=2_000)
+    change = CHANGES["queue"]
+    assert (values.values[change.target], hdfs.files) == (change.before, {})
+    host.leads = False
+    values.values[change.target] = change.now  # its request lands
+    host.restorer.sent_late(change.key)
+    assert len(hdfs.files) == 1
+    taken.pass_ms(5_000)
+    assert values.values[change.target] == change.before
+    taken.pass_ms(5_000)
+    assert hdfs.files == {}
+    host.leads, host.now_ms = True, taken.now_ms
+    host.restorer.lost()
+    host.pass_ms(20_000)
+    assert values.values[change.target] == change.before
+
+
 def test_a_request_that_lands_after_the_other_process_has_ended_is_corrected_by_its_sender() -> None:
     """``yarnctl restore`` reads the value before, removes the record and ends; then the old request lands."""
     hdfs = Folder()
@@ -464,12 +486,12 @@ def test_half_a_record_is_removed_by_the_next_leader() -> None:
     assert hdfs.files == {}
 
 
-def test_the_folder_is_listed_once_per_leadership() -> None:
+def test_records_are_read_once_per_leadership_and_their_names_listed_every_three_seconds() -> None:
     hdfs, _, host = lowered()
     host.restorer.lost()
     before = hdfs.listings
     host.pass_ms(10_000)
-    assert hdfs.listings - before == 2  # half records, and records
+    assert hdfs.listings - before == 2 + 4  # half records and records, then names
 
 
 # --- the end of a process ---------------------------------------------------------------------

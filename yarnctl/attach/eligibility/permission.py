@@ -121,7 +121,10 @@ STORE_RETRY_MS = 5_000  # After a failed request none is written; the lock's hol
 
 
 class Permission:
-    """Permits or refuses every action; ``host`` returns why the host may not act now (None: it may)."""
+    """Permits or refuses every action; ``host`` returns why the host may not act now (None: it may).
+
+    ``term`` returns the last term of the lock that this process held: orders are written below its folder.
+    """
 
     def __init__(self, connection: Connection, readers: Readers) -> None:
         self._connection = connection
@@ -131,6 +134,7 @@ class Permission:
         self._unwritable: HdfsUnwritable | None = None
         self._unwritable_until_ms = 0
         self.host: Callable[[], ModeReason | None] = lambda: None
+        self.term: Callable[[], int] = lambda: 0
 
     def may_act(self, action: Action) -> Outcome | None:
         """Return the outcome of an action that may not be sent, None if it may be. Raises Unreachable."""

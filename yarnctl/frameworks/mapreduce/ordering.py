@@ -26,6 +26,7 @@ from yarnctl.deciding.model import (
     Withheld,
 )
 from yarnctl.deciding.reasons.eligibility import CheckpointUnseen
+from yarnctl.deciding.reasons.modes import LockRanOut
 from yarnctl.deciding.reasons.outcomes import (
     AttemptOver,
     AttemptUnknown,
@@ -56,9 +57,10 @@ from yarnctl.frameworks.mapreduce.rest import KIND, TaskAttempt
 from yarnctl.frameworks.mapreduce.saved_work import UNCHANGED, TrackedTask, is_ordered, safe_manifest, task_of
 from yarnctl.frameworks.mapreduce.status_line import WORKING, Status, parse
 from yarnctl.frameworks.mapreduce.tracking import TaskTracking
-from yarnctl.hadoop.http.answers import ExistsAlready, Rejected, Uncertain
+from yarnctl.hadoop.http.answers import ExistsAlready, Missing, Rejected, Uncertain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.proxied import Absent
+from yarnctl.hadoop.term_folders import term_folder
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.task_runner.runner.protocol.manifests import SCHEMA, Manifest, canonical, request_name
 from yarnctl.task_runner.runner.protocol.stores import StoreError
@@ -141,10 +143,11 @@ class TaskOrders:
         return None
 
     def _write_request(self, hdfs: WebHdfs, tracked: TrackedTask, suspend: Suspend) -> Outcome | None:
-        """Write a temporary file and rename it, so that half a request is never read.
+        """Write a file in the folder of this term and rename it, so that half a request is never read.
 
         Writing may have taken long, or this process was stopped meanwhile: permission is checked again right
-        before the file gets the name by which a task runner finds it. Return a refusal, None: it is written.
+        before the file gets the name by which a task runner finds it. The next leader removes the folder, so
+        a rename that comes later fails. Return a refusal, None: it is written.
         """
         data = canonical(
             {
@@ -154,9 +157,8 @@ class TaskOrders:
                 "generation": tracked.generation,
             }
         )
-        folder = self._folder(tracked)
-        hdfs.make_directories(folder, FOLDER_MODE)
-        beside = f"{folder}/.{tracked.name}.tmp"
+        hdfs.make_directories(self._folder(tracked), FOLDER_MODE)
+        beside = f"{term_folder(self._root, self._permission.term())}/{tracked.name}"
         hdfs.create(beside, data, mode=FILE_MODE, overwrite=True)
         try:
             no = self._permission.may_act(suspend)
@@ -169,6 +171,8 @@ class TaskOrders:
             hdfs.rename(beside, self._request(tracked))
         except ExistsAlready:
             hdfs.delete(beside)
+        except Missing:
+            return later(suspend, LockRanOut())
         return None
 
     def _request(self, tracked: TrackedTask) -> str:

@@ -50,6 +50,7 @@ from yarnctl.frameworks.spark.rest import KIND, PluginAnswer
 from yarnctl.hadoop.http.answers import ExistsAlready, Missing, Uncertain
 from yarnctl.hadoop.http.transport import Transport
 from yarnctl.hadoop.proxied import Absent
+from yarnctl.hadoop.term_folders import term_folder
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.restoring.restorer import Reading, ReversibleSetting
 
@@ -60,11 +61,12 @@ TRIES = 3  # Attempts to write an order: another request of the daemon may use a
 
 
 class PluginOrders:
-    """Writes orders below ``root``; raises as the client of HDFS does."""
+    """Writes orders of a term below ``root``; raises as the client of HDFS does."""
 
-    def __init__(self, hdfs: WebHdfs, root: str) -> None:
+    def __init__(self, hdfs: WebHdfs, root: str, term: int) -> None:
         self._hdfs = hdfs
         self._root = root.rstrip("/")
+        self._term = term
 
     def leave(
         self,
@@ -104,7 +106,7 @@ class PluginOrders:
     ) -> bool:
         folder = f"{self._root}/{application}/driver-{start}"
         self._hdfs.make_directories(folder, FOLDER_MODE)
-        beside = f"{folder}/.{kind}-{decision}.tmp"
+        beside = f"{term_folder(self._root, self._term)}/{application}-{start}-{kind}-{decision}"
         for _ in range(TRIES):
             found = [match for name in self._names(folder) if (match := _ORDER.fullmatch(name))]
             if any((match[2], match[3]) == (kind, decision) for match in found):
@@ -195,7 +197,7 @@ class ExecutorOrders:
                 return Withheld(ClientFault(problem[:FAULT_MAX]))
         named = [executor_in(application, mate) for mate in drain.mates]
         leaving = [name for name in named if name is not None]
-        orders = PluginOrders(hdfs, self._connection.settings.requests_root)
+        orders = PluginOrders(hdfs, self._connection.settings.requests_root, self._permission.term())
         is_written = orders.leave(
             application, start, leaving, decision, lambda: self._permission.may_act(drain) is None
         )
@@ -264,7 +266,8 @@ class SparkExecutors:
     def _orders(self) -> PluginOrders:
         if self._connection.hdfs is None:
             raise Unreachable("HDFS is not known, so no order can be read")
-        return PluginOrders(self._connection.hdfs, self._connection.settings.requests_root)
+        # A late order to request executors harms nothing: it needs no term
+        return PluginOrders(self._connection.hdfs, self._connection.settings.requests_root, 0)
 
 
 class Spark:

@@ -1,0 +1,131 @@
+"""The lock in a real ZooKeeper, and a daemon that fails over by it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.hadoop.needing import need_hadoop
+from tests.hadoop.zookeeper import ZooKeeper
+from tests.live.lowered_live import ROOT, Daemon, Queue
+from tests.live.test_all_in_one import wait_until
+from yarnctl.errors import Unreachable
+from yarnctl.hadoop.kazoo_session import KazooSession
+from yarnctl.hadoop.lock import LockKind
+from yarnctl.hadoop.zookeeper_lock import ZooKeeperLock, lock_address
+
+pytest.importorskip("kazoo", reason="the extra ha is not installed")
+SESSION_S = 20
+"""Long, because a busy machine answers late."""
+
+
+class AnyKind(LockKind):
+    """The file in HDFS is another test's."""
+
+    def __init__(self) -> None:
+        pass
+
+    def require(self, kind: str, is_there: bool = False) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    need_hadoop("3.4.2")
+    with ZooKeeper(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server
+
+
+def candidate(zookeeper: ZooKeeper, folder: str, name: str) -> ZooKeeperLock:
+    address = lock_address(f"zookeeper://{zookeeper.address}/{folder}", SESSION_S)
+    assert address is not None
+    return ZooKeeperLock(KazooSession(address), address, AnyKind(), name, host=f"h-{name}")
+
+
+def acquired(lock: ZooKeeperLock) -> bool:
+    """Try, again while the session begins."""
+    try:
+        return lock.acquire()
+    except Unreachable:
+        return False
+
+
+@pytest.mark.xdist_group("zookeeper")
+def test_one_holds_and_the_next_is_woken_with_a_greater_term(zookeeper: ZooKeeper) -> None:
+    ann, bob = candidate(zookeeper, "a", "ann"), candidate(zookeeper, "a", "bob")
+    try:
+        wait_until(lambda: acquired(ann), "ann holds it")
+        wait_until(lambda: acquired(bob) or bob.has_rival, "bob waits")
+        assert (bob.held, bob.leader) == (False, "ann on h-ann")
+        current = bob.current()
+        assert current is not None
+        assert current.holder == "ann"
+        assert ann.renew()
+        woken = threading.Event()
+        bob.on_free = woken.set
+        ann.release()
+        assert woken.wait(60)
+        assert bob.acquire()
+        assert bob.term > ann.term
+    finally:
+        bob.release()
+
+
+@pytest.mark.xdist_group("zookeeper")
+def test_a_session_survives_a_restart_of_the_server_and_nothing_is_held_meanwhile(
+    zookeeper: ZooKeeper,
+) -> None:
+    ann = candidate(zookeeper, "b", "ann")
+    try:
+        wait_until(lambda: acquired(ann), "ann holds it")
+        zookeeper.stop()
+        with pytest.raises(Unreachable, match=rf"ZooKeeper {zookeeper.address}: no answer"):
+            ann.acquire()
+        assert not ann.held
+        zookeeper.start()
+        wait_until(lambda: acquired(ann), "ann holds it again")
+    finally:
+        ann.release()
+
+
+@pytest.mark.xdist_group("zookeeper")
+def test_the_standby_restores_what_a_killed_leader_lowered(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+    page = (ROOT / "docs/operations.md").read_text()
+    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    settings = tmp_path / "yarnctl.toml"
+    settings.write_text(re.sub("zk1.*2181", zookeeper.address, block).replace("-s = 10", f"-s = {SESSION_S}"))
+    locking = ("--config", str(settings))
+    with closing(Queue(tmp_path / "cluster")) as rig:
+        rig.renew()
+        first = Daemon(rig.url, tmp_path / "one", *rig.options, *locking)
+        rig.demand()
+        wait_until(lambda: "change done" in rig.trap.passed, "the queue is lowered")
+        second = Daemon(rig.url, tmp_path / "two", *rig.options, *locking)
+        wait_until(lambda: "another yarnctl holds the lock" in second.said, "the second one waits")
+        wrong = Daemon(rig.url, tmp_path / "three", *rig.options)
+        assert wrong.ended() == 2
+        assert "/yarnctl/lock/kind: is 'zookeeper /yarnctl " in wrong.said
+        assert "this lock is 'hdfs'" in wrong.said
+        first.send(signal.SIGKILL)
+        first.ended()
+        rig.end_demand()
+        wait_until(lambda: rig.value() == rig.before and not rig.records, "it is restored")
+        assert second.end() == 0
+        words = ["restore", "--rm", rig.url, "--all", "-o", "json", *locking]
+        done = subprocess.run(
+            [sys.executable, "-c", "from yarnctl.cli import main; main()", *words],
+            capture_output=True, text=True, cwd=ROOT, check=False,
+        )  # fmt: skip
+        assert (done.returncode, json.loads(done.stdout)) == (0, {"settings": []}), done
+        assert not (rig.whole.work / "hdfs/yarnctl/lock/kind").exists(), (
+            "another kind of lock may be used now"
+        )
