@@ -228,10 +228,10 @@ class LoweringCluster:
         shutil.rmtree(self.whole.work / f"hdfs{LOCK_PATH}", ignore_errors=True)
         self.fill()
 
-    def demand(self) -> None:
+    def demand(self, maps: int = 3) -> None:
         """Let production wait for containers."""
         production = Job(
-            name="production", job_class="production", submitted_at_ms=0, map_ms=(LONG_MS,) * 3, user="bob"
+            name="production", job_class="production", submitted_at_ms=0, map_ms=(LONG_MS,) * maps, user="bob"
         )
         (row,) = play(self.submitter, (production,), wait=False)
         self.production = row.application

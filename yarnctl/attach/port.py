@@ -74,6 +74,7 @@ from yarnctl.units import NOTHING, Resources, plus
 GROUP_LEAST_MS = 100
 """A suspension does not notice key groups that take less."""
 
+READ_TOGETHER = 64  # Applications whose containers are read before the time of an answer is checked
 REJOINING_MS = 60_000
 """How long nodes may take to register with a ResourceManager that was started anew: they retry every 30 s."""
 
@@ -307,13 +308,18 @@ class AttachedPort:
         finally:
             self._connection.guard.begin_orders()
 
-    def node_load(self, node: str, snapshot: Snapshot) -> LostNode:
+    def node_load(self, node: str, snapshot: Snapshot, require_time: Callable[[], None]) -> LostNode:
         """Return a node's size and what runs on it, of those without a label; raises BadInput.
 
-        ``node`` is its id, or its host if no other node is there.
+        ``node`` is its id, or its host if no other node is there. ``require_time`` raises after too long.
         """
-        rows = [row for row in self._connection.manager.nodes() if not row.partition]
+        nodes = self._connection.manager.nodes()
+        rows = [row for row in nodes if not row.partition]
         found = [row for row in rows if node in (row.node, row.host)]
+        labels = {row.partition for row in nodes if row.partition and node in (row.node, row.host)}
+        if labels and not found:
+            problem = f"{node[:100]!r} has the label {min(labels)}; what-if knows nodes without a label only"
+            raise BadInput("node", problem, "use a node without a label")
         if len(found) != 1:
             names = sorted(row.node for row in rows)
             near = get_close_matches(node, names, 3) or names[:3]
@@ -321,12 +327,14 @@ class AttachedPort:
             raise BadInput("node", problem, f"use one of {', '.join(near)}")
         running = [view.application for view in snapshot.applications if view.containers]
         held: dict[str, tuple[Resources, ...]] = {}
-        for name, one in self._live.observe(running).items():
-            if isinstance(one, Problem):
-                raise Unreachable(f"the containers of {name} cannot be read: {one}")
-            sizes = tuple(row.size for row in one.containers.values() if row.node == found[0].node)
-            if sizes:
-                held[name] = sizes
+        for first in range(0, len(running), READ_TOGETHER):
+            require_time()
+            for name, one in self._live.observe(running[first : first + READ_TOGETHER]).items():
+                if isinstance(one, Problem):
+                    raise Unreachable(f"the containers of {name} cannot be read: {one}")
+                sizes = tuple(row.size for row in one.containers.values() if row.node == found[0].node)
+                if sizes:
+                    held[name] = sizes
         free = snapshot.free_by_node.get(found[0].node, NOTHING)
         size = free
         for sizes in held.values():

@@ -36,6 +36,7 @@ from yarnctl.deciding.queue_names import NamedQueues, Resolved
 from yarnctl.deciding.reasons.eligibility import EligibilityReason
 from yarnctl.deciding.reasons.modes import (
     AskedToStop,
+    ClusterFault,
     ClusterUnseen,
     Continued,
     HdfsUnwritable,
@@ -431,6 +432,7 @@ class Loop:
             self._adopt_queues()
             self._reload_settings()
             wake_at_ms = tick(self.controller, self.port, self.recorder, self.port.perform_each)
+            self._count_silence()
             self._after()
             self.port.well("tick")
         except InvariantBroken:
@@ -449,6 +451,13 @@ class Loop:
             if self.what_if.is_asked:  # one answer for each tick, which renews the lock
                 wake_at_ms = now_ms
         return wake_at_ms
+
+    def _count_silence(self) -> None:
+        """Count a tick in which the cluster did not answer as one that failed."""
+        seen, problem = self.port.last_observation, self._problem()
+        is_silent = seen is not None and seen.cluster == "unreachable"
+        if is_silent and self.port.problem is None and isinstance(problem, ClusterFault):  # it did not raise
+            self.port.note("cluster", problem.fault)
 
     def _newest(self) -> NewestState | None:
         """Return a new snapshot for a question, and what was held; None: the cluster is not seen."""

@@ -220,8 +220,11 @@ class Attached(ClusterPort, Protocol):
     def tasks_of(self, applications: tuple[str, ...]) -> Mapping[str, tuple[TaskView, ...]]:
         """Return the tasks of the applications that answer."""
 
-    def node_load(self, node: str, snapshot: Snapshot) -> LostNode:
-        """Return a node's size and what runs on it; raises BadInput for an unknown one."""
+    def node_load(self, node: str, snapshot: Snapshot, require_time: Callable[[], None]) -> LostNode:
+        """Return a node's size and what runs on it; raises BadInput for an unknown one.
+
+        ``require_time`` raises Unreachable once that takes too long.
+        """
 
     def use_budgets(self, budgets: tuple[LossRule, ...], left_alone_users: tuple[str, ...]) -> None:
         """Use other loss budgets, with queues by path, and other users that opt out from now on."""

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from tests.frozen.attached_stories import PATHS
+from tests.golden import tables
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, FakeCluster, application, attempt, container
 from tests.unit.attach.recorded_case import CLUSTER, RecordedCase, checked
+from yarnctl.attach import port as attached_port
 from yarnctl.attach.observing.cluster_state import LiveContainers
 from yarnctl.attach.observing.victims import Unmodelled
 from yarnctl.cli import PROGRAM
@@ -21,6 +23,7 @@ from yarnctl.deciding.model import ContainerRequest, ObservationRequest, TaskVie
 from yarnctl.deciding.reasons.demand import FirstRequestTooLarge, NoQueueHolds, NotModelled
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.deciding.settings import Settings
+from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.journal.file import read
@@ -574,3 +577,34 @@ def test_check_exits_as_before_where_nothing_is_labelled(capfd):
     case.nodes[:] = [node for node in case.nodes if not node["nodeLabels"]]
     with case.served():
         assert exit_status_of(PROGRAM, ["check", "--rm", case.url, "--name-node", case.url, "--json"]) == 1
+
+
+# --- what runs on a node, for a question --------------------------------------------------------------
+
+
+def test_node_with_a_label_is_named_as_unknown_to_what_if(cluster: FakeCluster) -> None:
+    cluster.labels["n2:1"] = "gpu"
+    cluster.research(1, ["n1:1"])
+    snapshot, _ = shot(cluster)
+    assert list(cluster.port().node_load("n1:1", snapshot, lambda: None).held) == [application(1)]
+    with pytest.raises(BadInput, match="has the label gpu; what-if knows nodes without a label only"):
+        cluster.port().node_load("n2:1", snapshot, lambda: None)
+
+
+def test_containers_of_a_node_are_read_until_the_time_is_over(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attached_port, "READ_TOGETHER", 1)
+    checks = list[int]()
+
+    def require_time() -> None:
+        checks.append(len(checks))
+        if len(checks) == 2:
+            raise Unreachable("too long")
+
+    port, heard = cluster.port(), list[str]()
+    snapshot = tables.cluster(*(tables.app(application(number), "research", 1) for number in (1, 2)))
+    monkeypatch.setattr(port._live, "observe", lambda names: heard.extend(names) or {})
+    with pytest.raises(Unreachable, match="too long"):
+        port.node_load("n1:1", snapshot, require_time)
+    assert heard == [application(1)]

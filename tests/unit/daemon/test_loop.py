@@ -171,7 +171,7 @@ class Attached(TinyCluster):
     def tasks_of(self, applications: tuple[str, ...]) -> dict[str, tuple[TaskView, ...]]:
         return {name: self.tasks(self.jobs[name]) for name in applications}
 
-    def node_load(self, node: str, snapshot: Snapshot) -> LostNode:
+    def node_load(self, node: str, snapshot: Snapshot, require_time: Callable[[], None]) -> LostNode:
         raise AssertionError("no question is asked")
 
     def adopt(self, orders: Iterable[Order], epoch: str = "") -> None:
@@ -516,7 +516,7 @@ def test_a_manager_that_does_not_answer_is_not_told_as_an_older_error() -> None:
     status = loop.status()
     assert (status.state, status.why) == ("waiting", (ClusterFault("http://rm: connection refused"),))
     assert (status.problem, status.reachable) == (ClusterFault("http://rm: connection refused"), False)
-    assert (status.last_error, status.last_error_at_ms) == ("the lock: HDFS is in safe mode", 0)
+    assert (status.last_error, status.tick_errors) == ("http://rm: connection refused", 3)
 
 
 @pytest.mark.parametrize("is_hidden", [True, False])

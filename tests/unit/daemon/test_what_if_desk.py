@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -31,7 +32,7 @@ class Asked(Attached):
     def observe_soon(self) -> Snapshot | None:
         return None if self.away else self.snapshot()
 
-    def node_load(self, node: str, snapshot: Snapshot) -> LostNode:
+    def node_load(self, node: str, snapshot: Snapshot, require_time: Callable[[], None]) -> LostNode:
         held = {
             job.name: (SLOT,) * sum(where == node for where, _ in job.running.values())
             for job in self.jobs.values()
@@ -175,7 +176,7 @@ def test_unseen_cluster_has_no_answer() -> None:
 
 
 def test_pending_questions_are_bounded() -> None:
-    desk = WhatIfDesk(lambda _: {}, lambda node, _: LostNode(node=node, size=SLOT))
+    desk = WhatIfDesk(lambda _: {}, lambda node, *_: LostNode(node=node, size=SLOT))
     started = threading.Semaphore(0)
     desk.on_wake = started.release
     threads = [threading.Thread(target=_quiet, args=(desk,)) for _ in range(PENDING_MAX)]

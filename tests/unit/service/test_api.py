@@ -15,11 +15,20 @@ from yarnctl.deciding.loss_budget import BudgetStanding
 from yarnctl.deciding.model import Change
 from yarnctl.deciding.reasons.demand import NotModelled
 from yarnctl.deciding.reasons.eligibility import NoStreamingReducer, RunnerSays
-from yarnctl.deciding.reasons.modes import AskedToStop, ClusterFault, HdfsUnwritable, LockHeldElsewhere
+from yarnctl.deciding.reasons.modes import (
+    AskedToStop,
+    ClusterFault,
+    HdfsUnwritable,
+    LockHeldElsewhere,
+    LoopFailed,
+    ManagerSettling,
+    Paused,
+)
 from yarnctl.deciding.records import Decision
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.rendering import text
 from yarnctl.service.answers import from_view
+from yarnctl.service.answers.foretold import UNKNOWN
 from yarnctl.service.answers.from_view import VERSION
 from yarnctl.service.routes import lists
 
@@ -264,18 +273,21 @@ def test_why_the_loop_does_not_run_is_told_by_code_and_in_words(served):
 
 def test_ready_while_the_cluster_answers(served):
     assert served.get("/readyz")["status"] == "ready"
-    served.view = with_loop(busy(), reachable=False, last_error="connection refused")
-    error = served.get("/readyz", 503)["error"]
-    assert (error["code"], "connection refused" in error["message"]) == ("cluster-unreachable", True)
-    away = ClusterFault("connection refused")
-    served.view = with_loop(busy(), reachable=False, last_error="safe mode", problem=away)
-    assert served.get("/readyz", 503)["error"]["message"].endswith(": connection refused")
-    served.view = with_loop(busy(), store_problem=HdfsUnwritable("safe mode"))
-    error = served.get("/readyz", 503)["error"]
-    assert (error["code"], error["message"]) == (
-        "store-unavailable",
-        "HDFS cannot be written, so no order is sent: safe mode",
-    )
+    secret = "/user/alice/secret refused"
+    away, store = ClusterFault(secret), HdfsUnwritable(secret)
+    for loop, found, message in (
+        ({"reachable": False, "problem": away}, "cluster-unreachable", ": cluster-fault"),
+        ({"reachable": False, "why": (Paused(secret),)}, "cluster-unreachable", ": paused"),
+        ({"reachable": False, "problem": ManagerSettling()}, "cluster-unreachable", "nodes still changes"),
+        ({"store_problem": store}, "store-unavailable", "HDFS cannot be written"),
+        ({"ticks": 0, "why": (away,)}, "no-tick-yet", ": running: cluster-fault"),
+    ):
+        served.view = with_loop(busy(), last_error=secret, **loop)
+        error = served.get("/readyz", 503)["error"]
+        assert (error["code"], error["message"].endswith(message)) == (found, True), error
+        assert "alice" not in served.answer("/readyz").text
+    served.view = with_loop(busy(), state="stopped", why=(LoopFailed("KeyError", secret),))
+    assert served.get("/healthz", 503)["error"]["message"] == "the loop has stopped: loop-failed"
 
 
 def test_why_single_tasks_are_left_alone_is_shown(served):
@@ -513,9 +525,11 @@ def test_an_application_that_is_left_alone_says_why(served):
         assert (told["id"], told["roles"]) == ("application_1_000777", ["application"])
         held = f"holds {java.containers} containers"
         assert told["rendered"] == [
-            f"now: user carol, queue research (preemptable), {held}; cannot be suspended: {why}"
+            f"now: user carol, queue research (preemptable), {held}; cannot be suspended: {why}",
+            f"now: why: {UNKNOWN}",
         ]
-        assert told["text"] == ["application_1_000777 (application)", f"  {told['rendered'][0]}"]
+        lines = [f"  {line}" for line in told["rendered"]]
+        assert told["text"] == ["application_1_000777 (application)", *lines]
 
 
 def test_applications_left_out_requests_are_explained(served):

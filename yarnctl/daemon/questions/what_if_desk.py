@@ -69,13 +69,14 @@ class WhatIfDesk:
     """Passes questions from any thread to the loop's, which answers them.
 
     ``tasks_of`` reads tasks of applications, ``node_load`` what runs on a node (raises BadInput for an
-    unknown one). ``on_wake`` wakes the loop, which sets it. ``clock_s`` measures the time of an answer.
+    unknown one, and calls its last argument while it reads: that raises if it takes too long). ``on_wake``
+    wakes the loop, which sets it. ``clock_s`` measures the time of an answer.
     """
 
     def __init__(
         self,
         tasks_of: TasksOf,
-        node_load: Callable[[str, Snapshot], LostNode],
+        node_load: Callable[[str, Snapshot, Callable[[], None]], LostNode],
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tasks_of = tasks_of
@@ -143,7 +144,7 @@ class WhatIfDesk:
         require_time: Callable[[], None],
     ) -> WhatIfOut:
         snapshot = state.snapshot
-        supposition = self._supposition(question, snapshot)
+        supposition = self._supposition(question, snapshot, require_time)
         copied = controller.copy()
         changed = supposed(snapshot, supposition, state.at_ms)
         new = supposition.application
@@ -184,16 +185,19 @@ class WhatIfDesk:
             found |= self._tasks_of(missing)
         return found
 
-    def _supposition(self, question: Question, snapshot: Snapshot) -> Supposition:
+    def _supposition(
+        self, question: Question, snapshot: Snapshot, require_time: Callable[[], None]
+    ) -> Supposition:
         leaves = [view.queue for view in snapshot.queues]
         parents = [view.queue for view in snapshot.parents]
+        node = question.node
         new = question.application
         if new is not None:
             new = msgspec.structs.replace(new, queue=_leaf(new.queue, leaves))
         return Supposition(
             application=new,
             guarantees={_path(name, leaves, parents): part for name, part in question.guarantees.items()},
-            lost_node=self._node_load(question.node, snapshot) if question.node else None,
+            lost_node=self._node_load(node, snapshot, require_time) if node else None,
         )
 
 

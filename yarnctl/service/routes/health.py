@@ -2,12 +2,12 @@
 
 ``/healthz`` is about the process and its loop, never about the cluster: a restart of yarnctl does not repair
 a cluster. ``/readyz`` reports whether the view is up to date. Both are answered on the event loop itself and
-wait for no thread.
+wait for no thread. They need no token, so they quote nothing that a job, a person or an exception said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Path, Query
@@ -17,8 +17,18 @@ from pydantic import BaseModel, ConfigDict, Field
 from yarnctl.api.cluster_answers import Commanded, Health, Readiness
 from yarnctl.daemon.view.published import Control, View
 from yarnctl.deciding.queue_names import QueueTree
+from yarnctl.deciding.reasons.modes import (
+    ClusterFault,
+    FoldersUnfit,
+    FoldersUnreachable,
+    HdfsUnwritable,
+    LoopFailed,
+    ModeReason,
+    Paused,
+)
 from yarnctl.deciding.reasons.queue_naming import NoLeafQueue
-from yarnctl.journal.rendering import joined, said, sentence_and_remedy, span
+from yarnctl.deciding.reasons.rooting import code
+from yarnctl.journal.rendering import sentence_and_remedy, span, text
 from yarnctl.service.answers.describing import AnswerRoute
 from yarnctl.service.answers.error_body import ApiProblem, responses
 from yarnctl.service.answers.from_view import loop
@@ -28,6 +38,9 @@ from yarnctl.service.security.middleware import Credentials, require
 from yarnctl.service.security.tokens import Tokens
 
 PAUSE_MAX_MS = 30 * 86_400_000
+QUOTING = ClusterFault | FoldersUnfit | FoldersUnreachable | HdfsUnwritable | LoopFailed | Paused
+"""Reasons with the words of a person, an exception or another program."""
+SEE_MORE = "run yarnctl status, or see the daemon's log"
 
 
 class PauseRequest(BaseModel):
@@ -59,6 +72,11 @@ def state_routes(source: Callable[[], View], clock: Callable[[], int], stuck_ms:
     return router
 
 
+def _for_all(reasons: Iterable[ModeReason]) -> str:
+    """Return reasons in words for callers without a token: what others have said is left out."""
+    return "; ".join(code(each) if isinstance(each, QUOTING) else text(each) for each in reasons)
+
+
 def _add_alive(
     router: APIRouter, source: Callable[[], View], clock: Callable[[], int], stuck_ms: int
 ) -> None:
@@ -68,7 +86,7 @@ def _add_alive(
         view = source()
         age_ms = max(0, clock() - view.now_ms)
         if view.loop.state == "stopped":
-            message = f"the loop has stopped: {joined(view.loop.why) or 'no reason given'}"
+            message = f"the loop has stopped: {_for_all(view.loop.why) or 'no reason given'}"
             raise ApiProblem(503, "stopped", message, "start yarnctl again")
         if age_ms > stuck_ms:
             message = f"the loop has published nothing for {span(age_ms)}"
@@ -84,15 +102,14 @@ def _add_ready(router: APIRouter, source: Callable[[], View]) -> None:
         """
         status = source().loop
         if not status.ticks:
-            message = f"no tick yet: {status.state}{': ' + joined(status.why) if status.why else ''}"
+            message = f"no tick yet: {status.state}{': ' + _for_all(status.why) if status.why else ''}"
             raise ApiProblem(503, "no-tick-yet", message, "wait, or see the daemon's log")
         if not status.reachable:
-            seen = said(status.problem) or joined(status.why)
-            why = seen or status.last_error or "no reason given"
-            message = f"the ResourceManager does not answer: {why}"
-            raise ApiProblem(503, "cluster-unreachable", message, "check the addresses given with --rm")
+            why = status.why if status.problem is None else (status.problem,)
+            message = f"the ResourceManager does not answer: {_for_all(why) or 'no reason given'}"
+            raise ApiProblem(503, "cluster-unreachable", message, SEE_MORE)
         if status.store_problem:
-            raise ApiProblem(503, "store-unavailable", *sentence_and_remedy(status.store_problem))
+            raise ApiProblem(503, "store-unavailable", "HDFS cannot be written", SEE_MORE)
         return Readiness(status="ready", loop_state=status.state, ticks=status.ticks)
 
 
