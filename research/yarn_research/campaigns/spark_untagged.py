@@ -114,11 +114,11 @@ def _containers(cluster: Cluster, container: str) -> dict[str, str]:
 
 
 WAYS: dict[str, Callable[[Meant], None]] = {
+    "node-resource": shrink_node,
+    "node-decommission": decommission_node,
     "graceful-shutdown": signal_by("GRACEFUL_SHUTDOWN"),
     "forceful-shutdown": signal_by("FORCEFUL_SHUTDOWN"),
     "process-term": end_process,
-    "node-resource": shrink_node,
-    "node-decommission": decommission_node,
 }
 
 
@@ -135,8 +135,10 @@ def tried(cluster: Cluster, folder: Path, way: str, excluded: Path) -> dict[str,
         session.begin_cell(1)
         session.until_cell(1)
         before = session.containers()
-        name = max(before)
-        WAYS[way](Meant(cluster, name, _containers(cluster, name)[name], excluded))
+        nodes = _containers(cluster, max(before))
+        of_master = next(node for name, node in nodes.items() if name not in before)
+        name = max(each for each in before if nodes[each] != of_master)
+        WAYS[way](Meant(cluster, name, nodes[name], excluded))
         gone = before - session.containers()
         row |= {"meant_is_gone": name in gone, "others_gone": len(gone - {name}), "next_cell_right": False}
         session.begin_cell(2)
