@@ -188,7 +188,7 @@ def _result(session: Session, cell: int, began_s: float) -> Row:
 def _until_there(session: Session) -> None:
     ends = time.monotonic() + PATIENCE_S
     while len(session.containers()) < EXECUTORS:
-        assert time.monotonic() < ends, f"executors are missing: {session.said()[-500:]}"
+        assert time.monotonic() < ends, f"not all executors are there again: {session.said()[-500:]}"
         time.sleep(LOOK_S)
     time.sleep(IDLE_S)  # so long an executor has no task before it counts as idle
 

@@ -193,7 +193,7 @@ def _order(query: Query, port: AttachedPort, number: int, count: int, route: Rou
     query.until(lambda: len(before - query.working()) >= count, "left")
     gone_ms = now_ms()
     if route == "plugin":
-        query.until(partial(_is_accepted, port, Grow(query.application, (number,))), "told to grow")
+        query.until(partial(_is_accepted, port, Grow(query.application, (number,))), "grown again")
     query.until(lambda: len(query.working()) >= EXECUTORS, "back")
     back_ms = now_ms()
     batches = len(query.batches())

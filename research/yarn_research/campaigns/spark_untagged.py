@@ -1,6 +1,6 @@
 """Each way to end one idle executor of an untagged Spark application from outside, tried on a real Hadoop.
 
-``python -m yarn_research.campaigns.spark_untagged --output spark-untagged.json`` tries each way once.
+``python -m yarn_research.campaigns.spark_untagged --output spark-untagged.json`` tries each way once, what was not tried yet.
 
 A session of PySpark without yarnctl computes a cell and is idle. One executor is ended in one way. Spark ends
 the application at its first counted failure (``spark.executor.maxNumFailures=1``, ``spark.excludeOnFailure``),
@@ -10,6 +10,7 @@ or that does not end the executor that was meant, is not for use.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -28,7 +29,7 @@ from tests.hadoop.artifacts import SPARK
 from tests.hadoop.attached import prepare
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.spark_draining import SHAPE, event_log_in
-from yarn_research.campaigns.kept_file import keep
+from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head
 from yarn_research.campaigns.spark_events import read
 from yarn_research.campaigns.spark_sessions import Session, expected
@@ -54,6 +55,7 @@ def signal_by(name: str) -> Callable[[Meant], None]:
     def send(meant: Meant) -> None:
         url = f"{meant.cluster.rm_url}/ws/v1/cluster/containers/{meant.container}/signal/{name}"
         http_client.post(f"{url}?user.name=root", timeout=20).raise_for_status()
+        _until_gone(meant)
 
     return send
 
@@ -68,6 +70,7 @@ def end_process(meant: Meant) -> None:
             continue
         if words[0].endswith("java") and f"CONTAINER_ID={meant.container}\0" in environment:
             os.kill(int(folder.name), signal.SIGTERM)
+    _until_gone(meant)
 
 
 def shrink_node(meant: Meant) -> None:
@@ -111,11 +114,11 @@ def _containers(cluster: Cluster, container: str) -> dict[str, str]:
 
 
 WAYS: dict[str, Callable[[Meant], None]] = {
+    "node-resource": shrink_node,
+    "node-decommission": decommission_node,
     "graceful-shutdown": signal_by("GRACEFUL_SHUTDOWN"),
     "forceful-shutdown": signal_by("FORCEFUL_SHUTDOWN"),
     "process-term": end_process,
-    "node-resource": shrink_node,
-    "node-decommission": decommission_node,
 }
 
 
@@ -125,25 +128,22 @@ def tried(cluster: Cluster, folder: Path, way: str, excluded: Path) -> dict[str,
     events.mkdir(parents=True)
     settings = [*event_log_in(str(events)), *COUNTING]
     row: dict[str, Any] = {"way": way}
-    try:
-        with Session(cluster, folder / way / "session", "pyspark", None, settings) as session:
-            session.begin_cell(1)
-            session.until_cell(1)
-            before = session.containers()
-            nodes = _containers(cluster, max(before))
-            meant = Meant(cluster, max(before), nodes[max(before)], excluded)
-            WAYS[way](meant)
-            _until_gone(meant)
-            now = session.containers()
-            row |= {
-                "meant_is_gone": meant.container not in now,
-                "others_gone": len(before - now - {max(before)}),
-            }
-            session.begin_cell(2)
-            row["next_cell_right"] = session.until_cell(2) == expected("pyspark", 2)
-            row["application_ended"] = False
-    except AssertionError as problem:
-        row |= {"application_ended": True, "why": str(problem)[-600:]}
+    with (
+        contextlib.suppress(AssertionError),
+        Session(cluster, folder / way / "session", "pyspark", None, settings) as session,
+    ):
+        session.begin_cell(1)
+        session.until_cell(1)
+        before = session.containers()
+        nodes = _containers(cluster, max(before))
+        of_master = next(node for name, node in nodes.items() if name not in before)
+        name = max(each for each in before if nodes[each] != of_master)
+        WAYS[way](Meant(cluster, name, nodes[name], excluded))
+        gone = before - session.containers()
+        row |= {"meant_is_gone": name in gone, "others_gone": len(gone - {name}), "next_cell_right": False}
+        session.begin_cell(2)
+        row["next_cell_right"] = session.until_cell(2) == expected("pyspark", 2)
+    assert "next_cell_right" in row, f"{way}: the session had no first cell"
     with next(each for each in events.iterdir() if each.is_file()).open(encoding="utf-8") as lines:
         told = read(lines)
     counts = {"executor_failures": len(told.executor_failures()), "task_failures": len(told.task_failures())}
@@ -163,7 +163,8 @@ class Untagged(msgspec.Struct):
 def command(minutes: float, output: Path) -> None:
     """Try each way, and write what was seen."""
     ends_s = time.monotonic() + 60 * minutes
-    kept = Untagged(head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"]))
+    kept = gone_on(output, Untagged(head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"])))
+    tried_before = {row["way"] for row in kept.rows}
     folder = Path(tempfile.mkdtemp(prefix="spark-untagged-"))
     excluded = folder / "excluded"
     excluded.touch()
@@ -171,7 +172,7 @@ def command(minutes: float, output: Path) -> None:
     with Cluster(replace(SHAPE, overrides=overrides)) as cluster:
         prepare(cluster)
         for way in WAYS:
-            if time.monotonic() < ends_s:
+            if way not in tried_before and time.monotonic() < ends_s:
                 kept.rows.append(tried(cluster, folder, way, excluded))
                 keep(output, kept)
                 click.echo(kept.rows[-1], err=True)

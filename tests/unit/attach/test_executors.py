@@ -772,6 +772,16 @@ def test_one_order_in_hdfs_names_all_executors_of_a_decision(plugged):
     assert plugged.fake.hdfs.owners[f"{ORDERS_OF_DRIVER}/000000001-leave-d-d1.order"] == ("yarnctl", "644")
 
 
+def test_executors_that_an_order_names_leave_also_if_the_driver_answers_no_more(plugged):
+    port = looking(plugged.fake, levers=True, instance="d")
+    first, second = both()
+    assert port.perform(first) == Accepted()
+    plugged.fake.drivers.pop(SPARK)
+    assert port.perform(second) == Accepted()
+    other = msgspec.structs.replace(both(2)[1], order="o-3")
+    assert isinstance(port.perform(other), Withheld), "another decision asks the driver"
+
+
 def test_an_application_is_told_once_which_decisions_are_undone(plugged):
     port = looking(plugged.fake, levers=True)
     for each in both(7):

@@ -144,6 +144,7 @@ class ExecutorOrders:
     def __init__(self, parts: Parts, reader: ExecutorReader, executors: ExecutorObserver) -> None:
         self._connection, self._permission = parts.connection, parts.permission
         self._executors, self._reader, self._restorer = executors, reader, parts.restorer
+        self._written: dict[str, int] = {}  # Application -> the last decision whose order its plugin has
 
     def is_name(self, application: str, name: str) -> bool:
         """Return whether a name is that of an executor of an application."""
@@ -152,6 +153,11 @@ class ExecutorOrders:
     def perform(self, action: OrderAction, tracked: TrackedOrder) -> Outcome:
         """Order an executor to leave, once."""
         assert isinstance(action, Drain), "the reader's verbs name no other"
+        if self._written.get(action.application) == action.decision:
+            tracked.released_at_ms = (
+                self._connection.clock()
+            )  # the order names its mates: it leaves with them
+            return Accepted()
         obstacle = self._executors.still_there(tracked.application, tracked.attempt, tracked.container)
         if isinstance(obstacle, Absent | Problem):
             return Withheld(unread(obstacle))
@@ -202,6 +208,8 @@ class ExecutorOrders:
             application, start, leaving, decision, lambda: self._permission.may_act(drain) is None
         )
         if is_written:
+            kept = {name: each for name, each in self._written.items() if name in self._reader.allowed}
+            self._written = {**kept, application: drain.decision}
             return Accepted()
         return self._permission.may_act(drain) or Withheld(ClientFault("not permitted for a moment"))
 
