@@ -171,6 +171,17 @@ def test_name_with_other_ends_of_lines_does_not_tear_its_line(
     assert job.job.kind in ("MAPREDUCE", "SPARK")
 
 
+@pytest.mark.parametrize("odd", ["\u2028", "\u0085", "\f", "\v"])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("swf with a header", "; "), ("alibaba 2018", READ["alibaba 2018"].text.split(",")[2])]
+)
+def test_line_of_a_table_ends_at_its_newline_only(tmp_path: Path, kind: str, name: str, odd: str) -> None:
+    sample = READ[kind]
+    path = tmp_path / "file"
+    path.write_bytes(sample.text.replace(name, f"{name}{odd}", 1).encode() + b"\n\n")
+    assert shape(path)[1:] == (sample.containers, sample.skipped)
+
+
 def test_swf_waits_sizes_and_origin(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text(READ["swf with a header"].text)

@@ -260,7 +260,7 @@ SWF_STATES = {0: "FAILED", 1: "SUCCEEDED", 5: "KILLED"}
 def read_swf(text: str, where: str, stem: str) -> Found:
     """Yield the jobs of a log in the Standard Workload Format: a processor is a container."""
     origin_at_ms = 0
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith(";"):
             key, _, value = line.strip("; \t").partition(":")
             if key.strip() == "UnixStartTime" and _SECONDS.fullmatch(value.strip()):
@@ -381,7 +381,9 @@ def read_alibaba(text: str, where: str, stem: str) -> Found:
     """
     jobs: dict[str, list[WeekContainer]] = {}
     states: dict[str, set[str]] = {}
-    for number, cells in enumerate(csv.reader(text.splitlines()), 1):
+    for number, cells in enumerate(csv.reader(text.split("\n")), 1):
+        if not cells:
+            continue
         try:
             task = ALIBABA[len(cells)](cells)
             count, began_s, ended_s = int(task.instances), int(task.began_s), int(task.ended_s)
