@@ -1,4 +1,4 @@
-"""A long journal in a real HDFS: DuckDB and PySpark count what it says, and no row is pruned that is not there."""
+"""A long journal in a real HDFS: DuckDB and PySpark count its rows, and no row is pruned that is not there."""
 
 from __future__ import annotations
 
@@ -150,7 +150,8 @@ def test_export_in_hdfs_holds_the_journal_and_nothing_else_is_pruned(tmp_path: P
         assert 0 < kept["decisions"] < held["decisions"]
         with duckdb.connect() as session:
             (deleted,) = session.execute(
-                f"SELECT count(*) FROM read_parquet('{tmp_path}/copy/decisions/*/*/*.parquet') WHERE line < ?",
+                f"SELECT count(*) FROM read_parquet('{tmp_path}/copy/decisions/*/*/*.parquet')"
+                " WHERE line < ?",
                 [again["first_line"]],
             ).fetchall()[0]
         assert deleted == expected["decisions"] - kept["decisions"]

@@ -556,7 +556,7 @@ class ClusterObserver:
         return named, frozenset(sure), {node: priorities[node] for node in sorted(priorities.keys() & named)}
 
 
-def ways_to_reserve(sum_: Resources, sizes: Collection[Resources]) -> list[list[Resources]]:
+def ways_to_reserve(sum_resources: Resources, sizes: Collection[Resources]) -> list[list[Resources]]:
     """Return in which ways reservations of some sizes add up to a sum; if in none, as many of the largest."""
     found: list[list[Resources]] = []
 
@@ -569,8 +569,8 @@ def ways_to_reserve(sum_: Resources, sizes: Collection[Resources]) -> list[list[
 
     largest = max(sizes)
     if len(sizes) > 1:
-        add(sum_, [size for size in sorted(sizes, reverse=True) if max(size) > 0], [])
-    return found or [[largest] * max(1, sum_.memory_mib // max(1, largest.memory_mib))]
+        add(sum_resources, [size for size in sorted(sizes, reverse=True) if max(size) > 0], [])
+    return found or [[largest] * max(1, sum_resources.memory_mib // max(1, largest.memory_mib))]
 
 
 def _waits(queue: yarn.QueueInfo) -> bool:
