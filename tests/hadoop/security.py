@@ -253,7 +253,7 @@ class SecureCluster(Cluster):
             ):
                 for operation in ("MKDIRS", "SETPERMISSION"):
                     url = f"{self.hdfs_url}/webhdfs/v1{path}?op={operation}&permission=1777"
-                    session.put(url, timeout=30).raise_for_status()
+                    session.put(url, timeout=180).raise_for_status()
 
     def session(self) -> http_client.Session:
         """Return a session that answers for the ticket of this process."""

@@ -16,7 +16,7 @@ LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 AUDIT = "yarnctl.audit"
 NOISY = ("urllib3", "hdfs")
-"""Libraries that log each failed connection."""
+"""Libraries that log each failed call, and raise it as well."""
 
 
 def set_up(level: LogLevel, log_format: LogFormat, stream: TextIO = sys.stderr) -> None:
@@ -28,7 +28,7 @@ def set_up(level: LogLevel, log_format: LogFormat, stream: TextIO = sys.stderr) 
     set_level(level)
     logging.getLogger(AUDIT).setLevel(logging.INFO)
     for name in NOISY:
-        logging.getLogger(name).setLevel(logging.ERROR)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def set_level(level: LogLevel) -> None:

@@ -117,3 +117,9 @@ def test_a_value_begins_no_other_field(user: str, queue: str) -> None:
     line = audit_line(user, "suspend", "o-1", application="a", queue=queue)
     assert len(line.splitlines()) == 1
     assert line.count("\t") == 4 + bool(queue)
+
+
+def test_a_rejection_that_hdfs_raises_is_not_logged_by_the_library(stream: io.StringIO) -> None:
+    set_up("info", "text", stream)
+    logging.getLogger("hdfs.client").error(b"")
+    assert stream.getvalue() == ""
