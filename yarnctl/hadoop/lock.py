@@ -73,11 +73,17 @@ class LockKind:
             with contextlib.suppress(ExistsAlready):
                 self._hdfs.create(self._path, kind.encode(), mode=0o644)
                 return
-        found = self._hdfs.read(self._path, RECORD_BYTES).decode("ascii", "replace")[:200]
-        if found != kind:
+        if (found := self.found()) != kind:
             remedy = "stop the daemons that use it, and run yarnctl restore --all with that lock"
             remedy += "; remove the file if that lock no longer exists"
             raise BadInput(self._path, f"is {found!r}, this lock is {kind!r}", remedy)
+
+    def found(self) -> str:
+        """Return the kind that is written, "" if none is."""
+        try:
+            return self._hdfs.read(self._path, RECORD_BYTES).decode("ascii", "replace")[:200]
+        except Missing:
+            return ""
 
     def forget(self) -> None:
         """Let a lock of another kind be used from now on."""

@@ -8,8 +8,9 @@ The rule, written before the first run:
 * 50 times the leader is killed (SIGKILL) while it has an order open and the maximum lowered, after a random part
   of a second.
 * 20 times it is stopped (SIGSTOP) after its last check, right before the first byte of a call; the calls of
-  ``CALLS`` take turns. The standby leads and serves; then the leader continues, and its call lands. Before a
-  late ``lower`` lands production has ended, before a late ``restore`` it waits again: each is wrong then.
+  ``CALLS`` take turns. The standby leads and serves; then the leader continues, and its call lands. A ``lower``
+  or ``restore`` has left already and is held on its way, because the client does not send it after its own
+  deadline. Before a ``lower`` lands production has ended, before a ``restore`` it waits again: each is wrong.
 * 10 times its connection to ZooKeeper forwards nothing until the standby leads.
 * *Without a leader*: from the kill, or the cut, until the standby's log says that it enforces. Target: at most
   the session and 2 s.
@@ -35,7 +36,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,8 @@ CALLS = {
     "end": r"PUT /attempts/[^/]+/state",
     "record": r"PUT \.changes-.*op=CREATE",
     "commit": r"PUT \.changes-.*op=RENAME",
-    "lower": r"PUT /scheduler-conf",
-    "restore": r"PUT /scheduler-conf",
+    "lower": "change sent",
+    "restore": "back sent",
     "remove": r"DELETE /changes-",
 }
 LEADS = "running (enforce)"
@@ -255,14 +256,22 @@ def kill(site: Site, chance: random.Random) -> dict[str, Any]:
 def stop(site: Site, call: str) -> dict[str, Any]:
     """Stop the leader before a call, let the standby lead, and let the call land."""
     rig, old, new = site.rig, site.leader, site.standby
-    since = len(new.lines)
+    since, lands = len(new.lines), threading.Event()
+
+    def hold() -> None:
+        old.process.send_signal(signal.SIGSTOP)
+        lands.wait(2 * STEP_S)
+
     if call in ("restore", "remove"):
         site.demand()
         time.sleep(1)
-        old.armed.write_text(CALLS[call])
-        rig.end_demand()
+    if call in ("lower", "restore"):
+        rig.trap.arm(CALLS[call], hold, drop=False)
     else:
         old.armed.write_text(CALLS[call])
+    if call in ("restore", "remove"):
+        rig.end_demand()
+    else:
         rig.demand()
     until(old.is_stopped, f"the leader comes to {call}")
     stopped_s = time.monotonic()
@@ -275,6 +284,7 @@ def stop(site: Site, call: str) -> dict[str, Any]:
     if call not in ("lower", "remove"):
         until(lambda: rig.is_consistent and rig.records, "the standby lowers", BACK_S)
     orders, passed = rig.requests(old.instance), len(rig.trap.passed)
+    lands.set()
     old.process.send_signal(signal.SIGCONT)
     began_s = time.monotonic()
     wrong_s, since_s = 0.0, 0.0
@@ -342,9 +352,8 @@ def judged(kept: Failovers) -> dict[str, Any]:
     }
 
 
-def turns(kills: int, stops: int, losses: int) -> list[tuple[str, str]]:
+def turns(kills: int, stops: int, losses: int, calls: Sequence[str]) -> list[tuple[str, str]]:
     """Return the faults in their order: each kind is spread evenly, so that a part is like the whole."""
-    calls = list(CALLS)
     placed = [((number + 0.5) / kills, "kill", "") for number in range(kills)]
     placed += [((number + 0.5) / stops, "stop", calls[number % len(calls)]) for number in range(stops)]
     placed += [((number + 0.5) / losses, "lose", "") for number in range(losses)]
@@ -356,15 +365,22 @@ def turns(kills: int, stops: int, losses: int) -> list[tuple[str, str]]:
 @click.option("--kills", type=int, default=50, show_default=True)
 @click.option("--stops", type=int, default=20, show_default=True)
 @click.option("--losses", type=int, default=10, show_default=True)
+@click.option("--call", "calls", type=click.Choice(list(CALLS)), multiple=True, default=list(CALLS))
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
-def command(minutes: float, kills: int, stops: int, losses: int, output: Path) -> None:
+def command(
+    minutes: float, kills: int, stops: int, losses: int, calls: tuple[str, ...], output: Path
+) -> None:
     """Play what is not played yet, then judge."""
     ends_s = time.monotonic() + 60 * minutes
     kept = gone_on(output, Failovers(head(KIND, session_s=SESSION_S, tick_ms=2000)))
     kept.sittings.append({"began": now(), "machine": machine()})
     site: Site | None = None
-    with tempfile.TemporaryDirectory() as name, ZooKeeper(Path(name) / "zookeeper") as zookeeper:
-        for number, (fault, call) in enumerate(turns(kills, stops, losses)):
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name,
+        ZooKeeper(Path(name) / "zookeeper") as zookeeper,
+        contextlib.ExitStack() as stack,
+    ):
+        for number, (fault, call) in enumerate(turns(kills, stops, losses, calls)):
             if number < len(kept.faults):
                 continue
             if time.monotonic() > ends_s:
@@ -374,6 +390,7 @@ def command(minutes: float, kills: int, stops: int, losses: int, output: Path) -
                 if site is None:
                     (Path(name) / f"{number}").mkdir()
                     site = Site(Path(name) / f"{number}", zookeeper)
+                    stack.callback(site.close)
                 chance = random.Random(number)
                 row |= kill(site, chance) if fault == "kill" else stop(site, call) if call else lose(site)
             except (Exception, TimeoutError) as problem:
@@ -389,8 +406,6 @@ def command(minutes: float, kills: int, stops: int, losses: int, output: Path) -
                 kept.ended |= site.rig.ended
             keep(output, kept)
             click.echo(f"{number}: {row}", err=True)
-        if site is not None:
-            site.close()
     print_json(judged(kept))
 
 

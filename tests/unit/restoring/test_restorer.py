@@ -486,6 +486,16 @@ def test_half_a_record_is_removed_by_the_next_leader() -> None:
     assert hdfs.files == {}
 
 
+def test_terms_of_zookeeper_are_longer_and_ordered_by_number_and_of_another_kind_unread() -> None:
+    hdfs = Folder()
+    for term, kind in ((0x200000002, "zookeeper"), (0x20000000000, "zookeeper"), (5, "hdfs")):
+        ChangeFiles(hdfs, FOLDER, "one", lambda term=term: term, kind).create((QUEUE,))  # type: ignore[arg-type, misc]
+    found = stored_records(hdfs, FOLDER)  # type: ignore[arg-type]
+    assert [one.term for one in found] == [5, 0x200000002, 0x20000000000]
+    seen = ChangeFiles(hdfs, FOLDER, "two", lambda: 0x20000000001, "zookeeper").others()  # type: ignore[arg-type]
+    assert [one.record is not None for one in seen] == [False, True, True]
+
+
 def test_records_are_read_once_per_leadership_and_their_names_listed_every_three_seconds() -> None:
     hdfs, _, host = lowered()
     host.restorer.lost()

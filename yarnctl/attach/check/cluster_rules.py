@@ -180,15 +180,18 @@ def lowered(facts: Facts) -> CheckResult:
             return warn(f"{path} does not contain a record of a lowered setting", fix)
         down = [change for change in stored.record.changes if _is_down(facts, change)]
         if down:
-            return _named(down, is_held=stored.holder == facts.lock_holder)
+            is_held = None if facts.lock_holder is None else stored.holder == facts.lock_holder
+            return _named(down, is_held=is_held)
     return ok("yarnctl has lowered no setting that is not restored")
 
 
-def _named(changes: Sequence[Change], *, is_held: bool) -> CheckResult:
+def _named(changes: Sequence[Change], *, is_held: bool | None) -> CheckResult:
     more = f" and {len(changes) - 1} others" if len(changes) > 1 else ""
     said = f"yarnctl lowered {described(changes[0])}{more}"
     by_hand = command_for(changes[0])
     fix = f"yarnctl restore --all, or: {by_hand}" if by_hand else "yarnctl restore --all"
+    if is_held is None:
+        return warn(f"{said}; the daemon with the lock restores it", f"only if no daemon runs: {fix}")
     if is_held:
         seen = f"{said}; the daemon that did it has the lock and restores it"
         return warn(seen, f"only if that daemon does not run any more: {fix}")

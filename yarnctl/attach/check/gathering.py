@@ -22,12 +22,13 @@ from yarnctl.frameworks.spark.rest import KIND as SPARK
 from yarnctl.hadoop.http.answers import JSON, Missing, Rejected
 from yarnctl.hadoop.http.gateway import service_at
 from yarnctl.hadoop.http.transport import FAULT_WORDS, MANAGER_INFO, Transport, connection_fault
-from yarnctl.hadoop.lock import LockFile
+from yarnctl.hadoop.lock import LockFile, LockKind
 from yarnctl.hadoop.proxied import approved
 from yarnctl.hadoop.resource_manager import OtherScheduler, ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.node_activities import NodeActivities
+from yarnctl.hadoop.zookeeper_lock import KIND as ZOOKEEPER
 from yarnctl.restoring.change_file import stored_records
 
 T = TypeVar("T")
@@ -178,7 +179,9 @@ def _hdfs(cluster: ClusterAddress, facts: Facts, why: dict[str, str]) -> dict[st
         seen["lowered"] = ()
     else:
         seen["lowered"] = _try(why, "lowered", partial(stored_records, hdfs, facts.lock_path))
-        seen["lock_holder"] = _try(why, "lock_holder", partial(_lock_holder, hdfs, facts.lock_path)) or ""
+        seen["lock_holder"] = _try(why, "lock_holder", partial(_lock_holder, hdfs, facts.lock_path))
+        if "lock_holder" in why:
+            seen["lock_holder"] = ""
     found = {
         path: _try(why, "above", partial(hdfs.find, path))
         for path in above(facts.requests_root, facts.store_root, facts.lock_path)
@@ -199,7 +202,9 @@ def _safe_mode(transport: Transport) -> bool | None:
     return next((one.state != "Operational" for one in beans if one.state), None)
 
 
-def _lock_holder(hdfs: WebHdfs, path: str) -> str:
+def _lock_holder(hdfs: WebHdfs, path: str) -> str | None:
+    if LockKind(hdfs, path).found().startswith(ZOOKEEPER):
+        return None
     record = LockFile(hdfs, path, "").current()
     return "" if record is None or record.released else record.holder
 
