@@ -16,6 +16,7 @@ from tests.unit.service.played import busy, views, whole
 from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.daemon.view.recent_events import LoggedEvent, LoopChanged, RecentEvents
 from yarnctl.daemon.view.recent_orders import RecentOrders
+from yarnctl.service.answers import from_view
 from yarnctl.service.answers.event_log import after, newest
 from yarnctl.service.answers.instants import iso, with_instants
 from yarnctl.service.routes.events import STREAMS_MAX
@@ -201,6 +202,22 @@ def test_a_tag_stands_for_one_version_of_one_process(served: Served) -> None:
     served.view = msgspec.structs.replace(served.view, version=served.view.version + 1)
     assert served.answer("/v1/applications", headers=same).status_code == 200
     assert "etag" not in served.answer("/v1/nothing").headers
+
+
+def test_an_answer_is_made_once_for_each_view_and_query(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    true = from_view.status
+    monkeypatch.setattr(from_view, "status", lambda view: made.append(view.version) or true(view))
+    first = served.answer("/v1/status")
+    again = served.answer("/v1/status")
+    assert (first.content, first.headers["etag"]) == (again.content, again.headers["etag"])
+    assert len(made) == 1
+    assert served.answer("/v1/status?iso=true").content != first.content
+    served.view = msgspec.structs.replace(served.view, now_ms=served.view.now_ms + 1)
+    assert served.get("/v1/status")["now_ms"] == served.view.now_ms
+    assert len(made) == 3
 
 
 PLACES = ("/", "/docs", "/openapi.json", "/metrics", "/readyz", "/v1/snapshot", "/v1/reclaims", "/v1/nothing")

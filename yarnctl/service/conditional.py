@@ -1,10 +1,12 @@
 """ETag, ``since`` with ``wait_ms``, and HEAD: for every address that reads the view.
 
-The tag is the version of the view, so that a client which has the newest answer costs no work.
+The tag is the version of the view, so that a client which has the newest answer costs no work. What depends
+on the view alone is answered once for each view, however many clients request it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from hashlib import blake2s
 from urllib.parse import parse_qs
@@ -16,6 +18,15 @@ from yarnctl.service.security.middleware import READER
 from yarnctl.service.watching import Watch
 
 PREFIX, STREAM = "/v1/", "/v1/events"
+SHARED = frozenset(
+    f"{PREFIX}{name}"
+    for name in (
+        "applications", "budgets", "decisions", "occupancy", "reclaims", "refusals", "report", "snapshot",
+        "status", "time-lost",
+    )
+)  # fmt: skip
+"""The addresses of what the page shows; no route there looks at the caller's token."""
+SHARED_MAX = 64  # Answers that are kept of a view
 
 
 class Conditional:
@@ -25,6 +36,8 @@ class Conditional:
         self.app = app
         self.source = source
         self.watch = watch
+        self._of: View | None = None
+        self._kept: dict[tuple[str, bytes, str | None], asyncio.Task[list[Message]]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 304 to a client that has the newest answer; otherwise pass the request on."""
@@ -48,7 +61,32 @@ class Conditional:
                 message["headers"] = [*message.get("headers", ()), (b"etag", tag)]
             await send(message)
 
-        await self.app(scope, receive, send_with_tag)
+        if scope["path"] not in SHARED:
+            await self.app(scope, receive, send_with_tag)
+            return
+        for message in await self._shared(scope, receive):
+            await send_with_tag(dict(message))
+
+    async def _shared(self, scope: Scope, receive: Receive) -> list[Message]:
+        """Return the answer to this request, made now, or for an earlier one of the same view and user."""
+        view, key = self.source(), (scope["path"], scope["query_string"], READER.get())
+        if view is not self._of:
+            self._of, self._kept = view, {}
+        task = self._kept.get(key)
+        if task is None:
+            task = asyncio.ensure_future(self._answered(scope, receive))
+            if len(self._kept) < SHARED_MAX:
+                self._kept[key] = task
+        return await asyncio.shield(task)  # others may wait for it
+
+    async def _answered(self, scope: Scope, receive: Receive) -> list[Message]:
+        messages: list[Message] = []
+
+        async def keep(message: Message) -> None:
+            messages.append(message)
+
+        await self.app(scope, receive, keep)
+        return messages
 
     async def _wait(self, scope: Scope) -> None:
         given = parse_qs(scope["query_string"].decode("latin-1"))

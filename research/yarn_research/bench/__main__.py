@@ -34,6 +34,7 @@ from yarn_research.bench.row import Row
 from yarn_research.bench.runner_overhead import runner_overhead
 from yarn_research.bench.scale import SMALL, scale_row
 from yarn_research.bench.start import help_row
+from yarn_research.bench.watchers import watchers_row
 
 
 class Bench(NamedTuple):
@@ -59,6 +60,7 @@ BENCHES: dict[str, Bench] = {
     "runner-overhead": Bench(runner_overhead, partial(runner_overhead, mb=10, pairs=1)),
     "manifest": Bench(manifest_row, partial(manifest_row, rounds=1)),
     "ten-orders": Bench(ten_orders_row, partial(ten_orders_row, rounds=1)),
+    "watchers": Bench(watchers_row, partial(watchers_row, count=3, ticks=2, number=1)),
     "help": Bench(help_row, partial(help_row, runs=1)),
     "admission-simpy": Bench(admission_simpy, partial(admission_simpy, prefix=2_000, runs=1)),
     "market-curve": Bench(market_curve, partial(market_curve, promises=30, runs=1)),

@@ -14,6 +14,7 @@ The row is wall time; the details have each side's processor time too (the serve
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import time
@@ -76,6 +77,7 @@ def _static() -> dict[str, bytes]:
         f"{ROOT}/info": {"clusterInfo": {"id": 1, "haState": "ACTIVE"}},
         "/conf": {"properties": [{"key": "yarn.web-proxy.address", "value": ""}]},
         f"{ROOT}/scheduler": {"scheduler": {"schedulerInfo": tree}},
+        f"{ROOT}/scheduler-conf": {"property": []},
         f"{ROOT}/nodes": {"nodes": {"node": nodes}},
     }
     return {path: json.dumps(value).encode() for path, value in texts.items()}
@@ -86,7 +88,7 @@ def _held(queue: str) -> float:
     return {"production": 0.0, "research": 0.91}.get(queue, 0.01)
 
 
-def _apps() -> tuple[bytes, bytes]:
+def apps_of(size_bytes: int = 10_000_000) -> tuple[bytes, bytes]:
     """Return two answers to /apps between which every job has got on as a job of ten minutes does in 1 s."""
     requester = {
         "id": ASKER, "user": "p", "queue": "production", "state": "ACCEPTED", "progress": 0.0,
@@ -97,7 +99,7 @@ def _apps() -> tuple[bytes, bytes]:
         "resourceInfo": {"resourceUsagesByPartition": [
             {"partitionName": "", "pending": {"memory": 1024 * WANTED, "vCores": WANTED}}]},
     }  # fmt: skip
-    rows = json.loads(make_apps())["apps"]["app"]
+    rows = json.loads(make_apps(size_bytes))["apps"]["app"]
     nothing = {"memory": 0, "vCores": 0}
     for place, row in enumerate(rows):
         row["applicationTags"] = ""
@@ -170,7 +172,7 @@ def _attempt(ids: str, at: int) -> dict[str, Any]:
 def serve(
     ready: Any,
     static_answers: Callable[[], dict[str, bytes]] = _static,
-    apps_answers: Callable[[], tuple[bytes, bytes]] = _apps,
+    apps_answers: Callable[[], tuple[bytes, bytes]] = apps_of,
 ) -> None:
     """Serve the cluster until killed; a process of its own, so that it is nobody's processor time."""
     static, apps, turn = static_answers(), apps_answers(), [0]
@@ -182,6 +184,10 @@ def serve(
         return static.get(path) or json.dumps(_dynamic(path, query)).encode()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):  # the caller has closed
+            await answer_all(reader, writer)
+
+    async def answer_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
             path, _, query = head.split(b" ", 2)[1].decode().partition("?")
             body = body_of(path, query)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import groupby
+
 from yarnctl.api.cluster_answers import ForetoldOut, WhenOut
 from yarnctl.daemon.view.occupancy import pending_of
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.why_waiting import cause_meaning, sentence
-from yarnctl.deciding.model import ApplicationView
+from yarnctl.deciding.model import ApplicationView, Snapshot
 from yarnctl.journal.rendering import sentence_and_remedy
 from yarnctl.prediction.when_ending import Interval
+from yarnctl.service.answers.of_newest import OfNewest
 from yarnctl.units import fits, plus
 
 UNKNOWN = "too few applications of its queue have ended since the daemon started"
@@ -68,9 +72,21 @@ def _why(application: ApplicationView, view: View, unknown: str) -> str:
 
 def _ahead(application: ApplicationView, view: View) -> int:
     """Return how many containers its queue is to be given before it."""
-    views = () if view.snapshot is None else view.snapshot.applications
-    mine = [each for each in views if each.queue == application.queue and each.rank < application.rank]
-    return sum(pending_of(each) for each in mine)
+    return 0 if view.snapshot is None else AHEAD(view.snapshot).get(application.application, 0)
+
+
+def _all_ahead(snapshot: Snapshot) -> dict[str, int]:
+    found, before = dict[str, int](), Counter[str]()
+    ranked = sorted(snapshot.applications, key=lambda each: (each.queue, each.rank))
+    for _, same in groupby(ranked, key=lambda each: (each.queue, each.rank)):
+        together = list(same)
+        found.update((each.application, before[each.queue]) for each in together)
+        before[together[0].queue] += sum(map(pending_of, together))
+    return found
+
+
+AHEAD = OfNewest(_all_ahead)
+"""How many containers the queue of each application is to be given before it."""
 
 
 def sooner(application: ApplicationView, view: View) -> str:

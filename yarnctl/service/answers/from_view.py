@@ -51,6 +51,7 @@ from yarnctl.journal.explaining.story import OrderStory
 from yarnctl.journal.rendering import joined, said, text
 from yarnctl.restoring.change_file import command_for, described
 from yarnctl.service.answers.foretold import when_of
+from yarnctl.service.answers.of_newest import OfNewest
 from yarnctl.units import Resources
 
 UNSEEN_MIB = 1024
@@ -158,15 +159,22 @@ def would_order(view: View) -> Counter[str]:
     return counts
 
 
-def applications(view: View) -> list[Application]:
-    """Return the snapshot's applications, by id."""
+BY_ID: OfNewest[tuple[ApplicationView, ...]] = OfNewest(
+    lambda snapshot: tuple(sorted(snapshot.applications, key=lambda each: each.application))
+)
+"""A snapshot's applications by id."""
+
+
+def applications(view: View, shown: Iterable[ApplicationView] | None = None) -> list[Application]:
+    """Return these of the snapshot's applications; None: all, by id."""
     coming: Counter[str] = Counter()
     giving: Counter[str] = Counter()
     for story in open_entries(view):
         coming[story.requester] += story.serves
         giving[story.victim] += 1
     would = would_order(view)
-    known = () if view.snapshot is None else view.snapshot.applications
+    if shown is None:
+        shown = () if view.snapshot is None else BY_ID(view.snapshot)
     left_alone: dict[str, dict[str, EligibilityReason]] = {}
     for attempt, why in view.left_alone.items():
         left_alone.setdefault(application_of(attempt), {})[attempt] = why
@@ -179,7 +187,7 @@ def applications(view: View) -> list[Application]:
             giving=giving[each.application],
             left_alone=left_alone,
         )
-        for each in sorted(known, key=lambda each: each.application)
+        for each in shown
     ]
 
 

@@ -268,16 +268,19 @@ def _add_cluster(router: APIRouter, source: Source) -> None:
     def applications(query: Annotated[ApplicationsQuery, Query()]) -> Page[Application]:
         """The unfinished applications of the newest snapshot."""
         view = source()
-        shown_in = [] if view.snapshot is None else [each.queue for each in view.snapshot.applications]
-        query = with_queue(query, [*paths_in(view), *shown_in])
+        known = () if view.snapshot is None else from_view.BY_ID(view.snapshot)
+        left_out = {} if view.snapshot is None else view.snapshot.left_out
+        query = with_queue(query, [*paths_in(view), *(each.queue for each in known)])
         found = [
             each
-            for each in from_view.applications(view)
+            for each in known
             if matches(query, queue=each.queue, user=each.user)
-            and (query.waiting is None or query.waiting == bool(each.pending or each.left_out))
+            and query.waiting in (None, bool(each.requests or each.application in left_out))
         ]
-        part = by_name(found, lambda each: each.application, query)
-        return from_view.page(view, len(found), part, lambda each: each)
+        shown, following = by_name(found, lambda each: each.application, query)
+        return from_view.page(
+            view, len(found), (from_view.applications(view, shown), following), lambda each: each
+        )
 
 
 def _budget_name(standing: BudgetStanding) -> str:
