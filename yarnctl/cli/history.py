@@ -35,7 +35,7 @@ def command() -> None:
 
 
 @command.command("import")
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @cluster_options
 @click.option(
     "--days",
@@ -58,6 +58,12 @@ def command() -> None:
     help="Maximum rate of requests to the history servers.",
 )
 @click.option(
+    "--with-spark",
+    "is_with_spark",
+    is_flag=True,
+    help="Read each FILE, a path or URL of Hadoop, by a PySpark job on the cluster.",
+)
+@click.option(
     "--anonymous",
     "is_anonymous",
     is_flag=True,
@@ -65,13 +71,14 @@ def command() -> None:
 )
 @output_option
 def import_command(
-    files: tuple[Path, ...],
+    files: tuple[str, ...],
     cluster: ClusterOptions,
     days: float,
     out: Path,
     history: str | None,
     spark_history: str | None,
     requests_per_s: float,
+    is_with_spark: bool,
     is_anonymous: bool,
     output: str,
 ) -> None:
@@ -92,6 +99,8 @@ def import_command(
     began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
     pace = Pace(time.sleep, time.monotonic, requests_per_s)
     servers = None
+    if is_with_spark and not files:
+        raise BadInput("--with-spark", "requires FILE", "name event logs or job histories in HDFS")
     if files:
         _refuse_servers(cluster, history, spark_history)
     else:
@@ -105,8 +114,10 @@ def import_command(
         def is_known(job: str) -> bool:
             return job in week.known or (key is not None and anonymous_id(job, key) in week.known)
 
-        if servers is None:
-            found = _from_files(files, is_known, problems)
+        if is_with_spark:
+            found = _from_spark(files, is_known, problems)
+        elif servers is None:
+            found = _from_files([Path(file) for file in files], is_known, problems)
         else:
             week.write_nodes(node.pair for node in sources.manager.nodes())
             found = _from_servers(servers, is_known, problems)
@@ -172,6 +183,18 @@ def _from_files(files: Sequence[Path], is_known: IsKnown, problems: list[str]) -
                 if len(paths) == 1:
                     raise
                 problems.append(str(problem))
+
+
+def _from_spark(places: Sequence[str], is_known: IsKnown, problems: list[str]) -> Iterator[ImportedJob]:
+    """Yield the jobs of files in HDFS that the folder does not hold."""
+    from yarnctl.attach.importing.spark_import import read_by_spark
+
+    with ProgressBar("jobs read") as bar:
+        for found in bar.counted(read_by_spark(places)):
+            if isinstance(found, str):
+                problems.append(found)
+            elif not is_known(found.job.job):
+                yield found
 
 
 def _warn(problems: Iterable[str]) -> None:

@@ -34,10 +34,15 @@ _NAME = re.compile(r"[^\x00-\x20\x7f\ud800-\udfff]{1,200}")
 def read_text(path: Path, where: str) -> str:
     """Return the text of a plain or gzip file; BadInput if it cannot be read, is torn or is not UTF-8."""
     try:
-        data: bytes | bytearray = path.read_bytes()
+        data = path.read_bytes()
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise BadInput(where, f"cannot be read: {problem}", "check the path") from None
+    return text_of(data, where)
+
+
+def text_of(data: bytes | bytearray, where: str) -> str:
+    """Return the text of a plain or gzip file's content; raises BadInput as :func:`read_text`."""
     if data.startswith(_GZIP_MAGIC):
         try:
             data = _unpacked(data, where)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from yarnctl.attach.importing import published_traces as published
@@ -19,10 +19,11 @@ from yarnctl.attach.importing.reading import UnreadableJob
 from yarnctl.attach.importing.rest_dump import read_applications, read_ended_jobs, read_summaries
 from yarnctl.attach.importing.spark_log import read_spark_log
 from yarnctl.errors import BadInput, YarnctlError
-from yarnctl.traces.trace_file import FILE_MAX_BYTES, read_text
+from yarnctl.traces.trace_file import FILE_MAX_BYTES, read_text, text_of
 from yarnctl.traces.week.week_rows import ImportedJob
 
 HEAD_CHARS = 4096
+HEAD_BYTES = 16
 Reader = Callable[[str, str, str], Iterator[ImportedJob | UnreadableJob]]
 """Reads a text, with the file's name for messages and its stem for ids."""
 
@@ -92,17 +93,36 @@ def files_below(path: Path) -> list[Path]:
     """Return a file, or the files below a folder in order: hidden ones, checksums and job.xml left out."""
     if not path.is_dir():
         return [path]
-    found = sorted(each for each in path.rglob("*") if each.is_file() and each.name[0] not in "._")
-    return [each for each in found if not each.name.endswith(("_conf.xml", ".crc", ".summary"))]
+    return sorted(each for each in path.rglob("*") if is_read(each.name) and each.is_file())
+
+
+def is_read(name: str) -> bool:
+    """Say whether a file with this name is read if its folder is."""
+    return name[0] not in "._" and not name.endswith(("_conf.xml", ".crc", ".summary"))
 
 
 def read_file(path: Path) -> Iterator[ImportedJob | UnreadableJob]:
     """Yield the jobs of a file. Raises BadInput for a file that is not read, with what to do."""
     where = str(path)
-    _refuse_binary(path)
-    text = read_text(path, where)
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+            size_bytes = file.seek(0, 2)
+    except OSError as error:
+        raise BadInput(where, f"cannot be read: {error.strerror}", "check the path") from None
+    _refuse(head, size_bytes, where)
+    yield from _read(read_text(path, where), where)
+
+
+def read_bytes(data: bytes, where: str) -> Iterator[ImportedJob | UnreadableJob]:
+    """Yield the jobs of a file's content, as :func:`read_file`; ``where`` is its path or URL."""
+    _refuse(data[:HEAD_BYTES], len(data), where)
+    yield from _read(text_of(data, where), where)
+
+
+def _read(text: str, where: str) -> Iterator[ImportedJob | UnreadableJob]:
     kind = kind_of(text[:HEAD_CHARS], where)
-    stem = path.name.partition(".")[0]
+    stem = PurePath(where).name.partition(".")[0]
     try:
         yield from kind.read(text, where, stem)
     except BadInput:
@@ -126,16 +146,11 @@ def kind_of(head: str, where: str) -> FileKind:
     raise BadInput(where, problem, f"give one of: {', '.join(kind.name for kind in KINDS)}")
 
 
-def _refuse_binary(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            head = file.read(16)
-            size_bytes = file.seek(0, 2)
-    except OSError as error:
-        raise BadInput(str(path), f"cannot be read: {error.strerror}", "check the path") from None
+def _refuse(head: bytes, size_bytes: int, where: str) -> None:
+    """Raise BadInput for a packed file of another kind than gzip, and for one that is too large."""
     for magic, name, remedy in MAGICS:
         if head.startswith(magic):
-            raise BadInput(str(path), f"is {name}, which is not read", remedy)
+            raise BadInput(where, f"is {name}, which is not read", remedy)
     if size_bytes > FILE_MAX_BYTES:
         problem = f"has {size_bytes >> 30} GiB, more than {FILE_MAX_BYTES >> 30} GiB"
-        raise BadInput(str(path), problem, "split it at a line")
+        raise BadInput(where, problem, "split it at a line")
