@@ -71,9 +71,7 @@ if __name__ == "__main__":
             name = owners[Path(mutant.module_path)]
             with use_db(into / f"{name}.sqlite", WorkDB.Mode.create) as work:
                 work.add_work_item(WorkItem.single(f"{len(drawn):04}", mutant))
-            print(
-                name, f"{mutant.module_path}:{mutant.start_pos[0]}", mutant.operator_name, mutant.occurrence
-            )
-    print(
-        f"{count} of {len(mutants)} mutants, seed {seed}; {looked_at - count} were passed over: they are no Python"
-    )
+            place = f"{mutant.module_path}:{mutant.start_pos[0]}"
+            print(name, place, mutant.operator_name, mutant.occurrence, flush=True)
+    passed_over = f"{looked_at - count} were passed over: they are no Python"
+    print(f"{count} of {len(mutants)} mutants, seed {seed}; {passed_over}")
