@@ -325,4 +325,5 @@ def test_instants():
     ]
     assert span_words(366 * 86_400_000) == "366 days"
     assert clock(1_700_000_000_999)[-2:] == "20"
+    assert clock(1_700_000_000_999).startswith("2023-11-1"), "with the date, as it is not today"
     assert clock(10**30) == str(10**30)

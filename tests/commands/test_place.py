@@ -223,12 +223,13 @@ class Listing:
     ("status", "first", "appears_s", "found"),
     [
         (0, 3, 120.0, "application_1_0001"),  # a command may end before its application is listed
+        (None, 3, 0.0, "application_1_0001"),  # a command that runs may take its time
         (0, 1 << 60, 0.0, "no application was submitted (exit status 0)"),
         (1, 3, 120.0, "no application was submitted (exit status 1)"),
     ],
 )
 def test_profile_waits_for_an_application_whose_command_has_ended(
-    monkeypatch, status: int, first: int, appears_s: float, found: str
+    monkeypatch, status: int | None, first: int, appears_s: float, found: str
 ) -> None:
     monkeypatch.setattr("yarnctl.cli.profile.POLL_S", 0.001)
     monkeypatch.setattr("yarnctl.cli.profile.APPEARS_S", appears_s)

@@ -24,7 +24,7 @@ from yarnctl.errors import BadInput, Different
 from yarnctl.journal.chain import Chain, MemoryJournal, body_of
 from yarnctl.journal.explaining.explain import explain, in_words
 from yarnctl.journal.file import JournalFile, JournalStream, Line, read
-from yarnctl.journal.replay import replay
+from yarnctl.journal.replay import _difference, replay
 from yarnctl.loop import tick
 
 ROOT = Path(__file__).parents[2]
@@ -439,3 +439,10 @@ def test_settings_without_a_policy_are_bad_input():
 def test_the_decisions_number_from_one(journal_path):
     records = [line.record for line in lines_of(journal_path)]
     assert [record.number for record in records if isinstance(record, Decision)] == [1, 2]
+
+
+def test_two_lines_are_shown_from_before_to_behind_their_difference() -> None:
+    before, behind = "a" * 300, "b" * 300
+    shown = _difference(f"{before}x{behind}", f"{before}y{behind}")
+    around = ("a" * 200 + letter + "b" * 199 for letter in "xy")
+    assert shown == "{}: ...{}, but due is ...{}".format("a" * 60, *around)

@@ -25,7 +25,7 @@ from yarnctl.attach.connection.application_guard import (
     ReadAnswer,
     values,
 )
-from yarnctl.attach.connection.calls import Problem
+from yarnctl.attach.connection.calls import Problem, fault_text
 from yarnctl.hadoop.http.answers import Uncertain
 from yarnctl.hadoop.proxied import Absent
 
@@ -102,6 +102,12 @@ def test_read_each_what_a_read_raises_is_a_problem_of_that_application(stage):
     assert isinstance(found["bad"], Problem)
     assert not isinstance(found["bad"], LateAnswer)
     assert found["good"] == 7
+
+
+def test_fault_text_logs_an_unexpected_fault_once(caplog):
+    told = [fault_text(LookupError("no such attempt, said only here")) for _ in range(2)]
+    assert told == ["the answer cannot be parsed (LookupError)"] * 2
+    assert len(caplog.records) == 1
 
 
 def test_each_requests_the_keys_of_an_application_that_answers_in_time_together(stage):

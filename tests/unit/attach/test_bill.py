@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 from tests.unit.hadoop.replaying import Heard, Replay, Reply, closed_port
 from yarnctl.attach.bill.collector import Pace
-from yarnctl.cli.bill import command
+from yarnctl.cli.bill import PROBLEMS_SHOWN, _warn, command
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.spark.history_server import container_mib
 
@@ -475,3 +475,10 @@ def test_the_pace_is_kept():
 )
 def test_an_executors_container_by_its_settings(settings: dict[str, str], mib: int):
     assert container_mib(settings) == mib
+
+
+def test_problems_that_are_not_shown_are_counted(capsys):
+    _warn([f"problem {number}" for number in range(PROBLEMS_SHOWN + 7)])
+    shown = capsys.readouterr().err.splitlines()
+    assert len(shown) == PROBLEMS_SHOWN + 1
+    assert shown[-1] == "warning: 7 more; -o json has all"

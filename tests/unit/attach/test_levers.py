@@ -105,6 +105,13 @@ def test_a_reduce_without_the_runner_that_has_begun_has_no_lever_but_waiting(clu
     assert (far.remaining_ms, kinds(far, cluster.now_ms)) == (450_000, [])
 
 
+def test_a_merged_reduce_that_is_behind_its_merge_foretells_nothing(cluster):
+    """Its progress is of an earlier report."""
+    cluster.apps[application(1)].configuration = {"mapreduce.job.reduces": "3"}
+    cluster.attempt(1, 1).update(progress=60.0, status="reduce > sort")
+    assert observed(cluster, levers=True)[attempt(1, 1)].remaining_ms == -1
+
+
 def test_a_status_line_in_the_runners_words_makes_no_other_job_checkpointable(cluster):
     cluster.apps[application(1)].configuration = {"mapreduce.job.reduces": "3"}
     assert not observed(cluster, levers=True)[attempt(1, 1)].checkpointable

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import pytest
 
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster, application, container
 from yarnctl.attach.connection.application_guard import ReadAnswer
 from yarnctl.attach.eligibility.settings_reader import Drainable, ExecutorReader
 from yarnctl.attach.observing.cluster_state import Held, sizes_of
-from yarnctl.attach.observing.victims import ObservedVictim, Victim
+from yarnctl.attach.observing.victims import NUMBER_MAX, ObservedVictim, Victim, sound
 from yarnctl.attach.orders.connected import Connected, Removal, RemoveReason, TrackedOrder
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Accepted, OrderAction, Outcome, TaskView
 from yarnctl.deciding.records import Decision, Transition
 from yarnctl.deciding.settings import DEFAULT, LeverSettings
 from yarnctl.frameworks.framework import Parts, observed
+from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.decoders import Unreadable
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.loop import tick
 from yarnctl.units import times
@@ -111,3 +114,18 @@ def test_containers_of_an_unknown_framework_serve_production():
 
 def test_without_the_submitters_tag_none_is_ordered_to_leave():
     assert run("another")[0].left == []
+
+
+@pytest.mark.parametrize(
+    ("number", "is_sound"), [(-2, False), (-1, True), (NUMBER_MAX, True), (NUMBER_MAX + 1, False)]
+)
+@pytest.mark.parametrize("field", ["remaining_ms", "resume_cost_ms"])
+def test_numbers_of_an_unknown_framework_have_bounds(field, number, is_sound):
+    task = TaskView("a", "c", "n1:1", SLOT, "executor", 0, 0, 0, 0, True, False)
+    victim = Victim((task._replace(**{field: number}),), None)
+    held = Held({"c": yarn.ContainerRow("c", *SLOT, "n1:1")})
+    if is_sound:
+        assert sound(victim, held) == victim
+    else:
+        with pytest.raises(Unreadable, match="outside of -1"):
+            sound(victim, held)

@@ -130,6 +130,13 @@ def test_a_start_does_not_tremble():
     assert progress.rate(usual=0.1) == pytest.approx(0.1)
 
 
+def test_a_rate_is_known_from_the_first_millisecond_on():
+    progress = Progress()
+    assert (progress.rate(), progress.done_bytes) == (0.0, 0)
+    progress.apply(row(told_line(100, 1)), 30_000)
+    assert (progress.rate(), progress.done_bytes) == (100.0, 100)
+
+
 def test_a_resumed_attempt_has_worked_as_long_as_its_runner_says():
     """Not since its merge: in between it skipped."""
     progress = Progress()

@@ -171,6 +171,12 @@ def test_warnings_are_due_once_per_reason_and_every_five_minutes(
     assert [at_ms for at_ms, waiting in story if log.due(waiting, at_ms)] == warned_at_ms
 
 
+def test_a_wait_is_the_time_since_its_first_look() -> None:
+    log = WaitingLog()
+    log.due(VAIN, 31_000)
+    assert log.due(VAIN, 31_000 + VAIN_MS) == [("a", VAIN_MS)]
+
+
 def test_a_reason_that_differs_in_numbers_is_the_same_reason() -> None:
     log = WaitingLog()
     log.due(VAIN, 0)

@@ -50,6 +50,14 @@ def test_start_and_end_are_those_of_earlier_runs() -> None:
     assert left.ends.middle_ms == 11 * LOOK_MS
 
 
+def test_of_few_runs_the_start_may_be_now() -> None:
+    following, now_ms = followed(12)
+    following.look(look(app("new", "production", 0, 1, request=0)), now_ms)
+    starts = following.when("new", now_ms).starts
+    assert starts is not None
+    assert (starts.least_ms, starts.middle_ms) == (0, 3 * LOOK_MS)
+
+
 def test_application_that_has_started_has_an_end_only() -> None:
     following, now_ms = followed(20)
     following.look(look(app("new", "production", 0, 1, request=0)), now_ms)

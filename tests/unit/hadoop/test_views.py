@@ -27,6 +27,12 @@ def vector(memory: int, cores: int) -> dict:
     return {"memory": memory, "vCores": cores}
 
 
+def test_resources_that_a_vector_does_not_name_have_the_percentage() -> None:
+    """Older answers tell a partition's memory and vcores alone."""
+    shown = yarn.Vector(1000, 10)
+    assert views._vector(shown, None, 50.0, Resources(10_000, 100, 8, 4), ("fpga", "gpu")) == (1000, 10, 4, 2)
+
+
 @pytest.mark.parametrize(
     ("fields", "guaranteed", "maximum", "user_limit", "claim"),
     [

@@ -57,6 +57,12 @@ def test_kept_output_has_no_name_and_is_the_owner_s_alone(tmp_path, monkeypatch,
     assert os.listdir(tmp_path) == []
 
 
+def test_folders_of_a_store_are_the_owner_s_alone(tmp_path):
+    LocalStore(str(tmp_path)).make_folder("job_1/task_1")
+    made = [tmp_path / "job_1", tmp_path / "job_1" / "task_1"]
+    assert [stat.S_IMODE(each.stat().st_mode) for each in made] == [0o700, 0o700]
+
+
 def test_a_folder_that_is_not_there_keeps_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "spool_folder", lambda: str(tmp_path / "absent"))
     spool = Spool(100)
