@@ -107,17 +107,19 @@ def test_the_standby_restores_what_a_killed_leader_lowered(zookeeper: ZooKeeper,
     with closing(Queue(tmp_path / "cluster")) as rig:
         rig.renew()
         first = Daemon(rig.url, tmp_path / "one", *rig.options, *locking)
-        rig.demand()
-        wait_until(lambda: "change done" in rig.trap.passed, "the queue is lowered")
+        wait_until(lambda: "running (enforce)" in first.said, "the first one leads")
         second = Daemon(rig.url, tmp_path / "two", *rig.options, *locking)
         wait_until(lambda: "another yarnctl holds the lock" in second.said, "the second one waits")
         wrong = Daemon(rig.url, tmp_path / "three", *rig.options)
         assert wrong.ended() == 2
         assert "/yarnctl/lock/kind: is 'zookeeper /yarnctl " in wrong.said
         assert "this lock is 'hdfs'" in wrong.said
+        rig.demand()
+        wait_until(lambda: "change done" in rig.trap.passed, "the queue is lowered")
         first.send(signal.SIGKILL)
         first.ended()
         rig.end_demand()
+        wait_until(lambda: "running (enforce)" in second.said, "the second one leads")
         wait_until(lambda: rig.value() == rig.before and not rig.records, "it is restored")
         assert second.end() == 0
         words = ["restore", "--rm", rig.url, "--all", "-o", "json", *locking]

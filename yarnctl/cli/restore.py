@@ -106,6 +106,10 @@ def command(
         if not changes:
             if lock.acquire():  # no process leads, and nothing is lowered
                 lock.forget_kind()
+            elif lock.leader:
+                click.echo(
+                    f"{lock.leader} has the lock, so another kind of lock is not allowed yet", err=True
+                )
             return _print([], output)
         is_clean = _acquire(lock)
         status = _restore(address, hdfs, lock, requests, wanted, wait_s, output, is_clean)

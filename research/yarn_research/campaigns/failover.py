@@ -281,8 +281,10 @@ def stop(site: Site, call: str) -> dict[str, Any]:
         until(lambda: rig.value() == rig.before and not rig.records, "the standby restores", BACK_S)
     if call == "restore":
         rig.demand()
-    if call not in ("lower", "remove"):
+    if call == "restore":
         until(lambda: rig.is_consistent and rig.records, "the standby lowers", BACK_S)
+    elif call not in ("lower", "remove"):
+        time.sleep(2)  # the standby may order by itself
     orders, passed = rig.requests(old.instance), len(rig.trap.passed)
     lands.set()
     old.process.send_signal(signal.SIGCONT)
