@@ -121,7 +121,7 @@ class Session:
             if self.kind != "thrift-server" and result.exists():
                 return result.read_text(encoding="utf-8")
             if self.kind == "thrift-server" and self._queries[cell].poll() == 0:
-                return result.read_text(encoding="utf-8").strip().strip("'\"")
+                return result.read_text(encoding="utf-8").rpartition("> ")[2].strip()  # behind the prompt
             time.sleep(LOOK_S)
         raise AssertionError(f"cell {cell} of {self.kind} has no result: {self.said()}")
 

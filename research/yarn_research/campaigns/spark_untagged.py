@@ -115,10 +115,10 @@ def _containers(cluster: Cluster, container: str) -> dict[str, str]:
 
 WAYS: dict[str, Callable[[Meant], None]] = {
     "node-resource": shrink_node,
-    "node-decommission": decommission_node,
     "graceful-shutdown": signal_by("GRACEFUL_SHUTDOWN"),
     "forceful-shutdown": signal_by("FORCEFUL_SHUTDOWN"),
     "process-term": end_process,
+    "node-decommission": decommission_node,  # the last one: its NodeManager ends
 }
 
 
@@ -159,8 +159,9 @@ class Untagged(msgspec.Struct):
 
 @click.command(help=__doc__)
 @click.option("--minutes", type=float, default=30.0, help="Try no way after this many minutes.")
+@click.option("--way", "ways", type=click.Choice(list(WAYS)), multiple=True, default=list(WAYS))
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
-def command(minutes: float, output: Path) -> None:
+def command(minutes: float, ways: tuple[str, ...], output: Path) -> None:
     """Try each way, and write what was seen."""
     ends_s = time.monotonic() + 60 * minutes
     kept = gone_on(output, Untagged(head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"])))
@@ -171,12 +172,11 @@ def command(minutes: float, output: Path) -> None:
     overrides = {"yarn-site": {"yarn.resourcemanager.nodes.exclude-path": str(excluded)}}
     with Cluster(replace(SHAPE, overrides=overrides)) as cluster:
         prepare(cluster)
-        for way in WAYS:
+        for way in ways:
             if way not in tried_before and time.monotonic() < ends_s:
                 kept.rows.append(tried(cluster, folder, way, excluded))
                 keep(output, kept)
                 click.echo(kept.rows[-1], err=True)
-                cluster.wait_for_nodes(SHAPE.nodes)
     shutil.rmtree(folder)
 
 
