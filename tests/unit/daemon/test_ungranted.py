@@ -86,3 +86,11 @@ def test_a_rejected_application_is_explained_and_one_with_orders_is_not_read():
     waits.waiting = Waiting("rejected", NoTaskMayStop())
     assert [bool(waits.tick().yarn) for _ in range(3)] == [False, False, True]
     assert set(waits.beats.heard) == {"a:1", "b:1"}
+
+
+def test_a_full_node_is_not_read_for_a_request_that_fits_on_none():
+    waits = Waits()
+    shown = cluster(guaranteed={"root.res": 5}, free={"a:1": 1, "full:1": 0})
+    rejected = {BIG: Waiting("rejected", NoTaskMayStop())}
+    waits.ungranted.read(rejected, shown)
+    assert waits.beats.heard == ["a:1"]
