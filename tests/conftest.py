@@ -35,6 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group(name): pytest-xdist's; named here for runs without it")
     choose(config.getoption("--thorough"))
     config.pluginmanager.register(LeavingOut(config), "leaving-out")
+    gc.disable()  # while thousands of tests are collected hardly anything becomes garbage
 
 
 def pytest_collection(session: pytest.Session) -> None:
@@ -65,3 +66,9 @@ def pytest_collection_finish() -> None:
     """Take the thousands of tests that were collected out of what the garbage collector walks over."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Collect garbage again, also in the process that shares the tests out, which collects no tests."""
+    gc.enable()
