@@ -70,6 +70,7 @@ class TreeScheduler(CapacityScheduler):
         self.nodes: dict[str, TreeQueue] = {}
         self.trees = {"": self.nodes}
         self.kept: dict[Application, list[Node]] = {}
+        self._turned: list[Ask] = []
         self._wanted: dict[Application, frozenset[str | None]] = {}
         self.in_vain: dict[tuple[Application, int], int] = {}
         self.largest = Resources(0, 0)
@@ -309,6 +310,10 @@ class TreeScheduler(CapacityScheduler):
         is_idle = found is None and not descent.is_rejected
         if is_idle and node.label and not self.labels[node.label] and self._is_shared(root):
             found = IdleDescent(node, total, self.kept, self._may_have_more, self._missed).from_root(root)
+        shares = not all(self.labels.values())  # elsewhere turns change nothing
+        if shares and any(0 < ask.missed <= self.node_count for ask in self._turned):
+            self.version += 1
+        self._turned.clear()
         if found is None:
             return None
         if found.reserves:
@@ -339,8 +344,7 @@ class TreeScheduler(CapacityScheduler):
         First the nodes without a label have their turn.
         """
         ask.missed += 1
-        if ask.missed <= self.node_count:
-            self.version += 1
+        self._turned.append(ask)
         return ask.missed >= self.node_count
 
     def within_headroom(self, app: Application, ask: Ask) -> bool:
