@@ -117,7 +117,7 @@ class ZooKeeperLock:
         self,
         session: ZooKeeperSession,
         address: ZooKeeperAddress,
-        marker: LockKind,
+        lock_kind: LockKind,
         holder: str,
         clock: Callable[[], float] = passed_s,
         place: str = "",
@@ -127,7 +127,7 @@ class ZooKeeperLock:
         self._session = session
         self._fence = fence
         self._folder = address.folder
-        self._marker = marker
+        self._lock_kind = lock_kind
         self.holder = holder
         self.ttl_ms = address.session_ms
         self.every_ms = address.session_ms // 5
@@ -185,11 +185,11 @@ class ZooKeeperLock:
         self._session.names(self._folder)
         folder = self._session.status(self._folder)
         if folder is not None:
-            self._marker.require(f"{KIND} {self._folder} {folder.czxid:x}")
+            self._lock_kind.require(f"{KIND} {self._folder} {folder.czxid:x}")
 
     def forget_kind(self) -> None:
         """Let a lock of another kind be used from now on."""
-        self._marker.forget()
+        self._lock_kind.forget()
 
     def _confirm(self, name: str) -> bool:
         """Hold the lock for half of the time-out from now if a node is there, of this session."""
