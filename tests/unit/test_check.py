@@ -254,7 +254,7 @@ TABLE = [
     ("lock", "unknown", but(above={})),
     ("lowered", "fail", but(lowered=LOWERED, scheduler={**SCHEDULER, RESEARCH_MAXIMUM: "5"})),
     ("lowered", "warn", but(lowered=LOWERED, lock_holder="a-1", scheduler={RESEARCH_MAXIMUM: "5"})),
-    ("lowered", "warn", but(lowered=LOWERED, lock_holder=None, scheduler={RESEARCH_MAXIMUM: "5"})),
+    ("lowered", "warn", but(lowered=LOWERED, lock_holder="zookeeper", scheduler={RESEARCH_MAXIMUM: "5"})),
     ("lowered", "ok", but(lowered=LOWERED, scheduler={**SCHEDULER, RESEARCH_MAXIMUM: "100"})),
     ("lowered", "fail", but(lowered=LOWERED, leaves=(leaf("research", 5, 40, maximum_percent=5.0),))),
     ("lowered", "fail", but(lowered=LOWERED, leaves=None)),

@@ -76,9 +76,9 @@ def make_lock(
         return LockFile(hdfs, LOCK_PATH, holder, place=place, host=host, fence=fence)
     from yarnctl.hadoop.kazoo_session import KazooSession
 
-    marker = LockKind(hdfs, LOCK_PATH)
+    lock_kind = LockKind(hdfs, LOCK_PATH)
     session = KazooSession(address)
-    return ZooKeeperLock(session, address, marker, holder, place=place, host=host, fence=fence)
+    return ZooKeeperLock(session, address, lock_kind, holder, place=place, host=host, fence=fence)
 
 
 def lead(restorer: Restorer, lock: NamedLock, hdfs: WebHdfs) -> None:

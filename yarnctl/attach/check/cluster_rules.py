@@ -30,6 +30,7 @@ from yarnctl.hadoop.addresses import WEB_PROXY
 from yarnctl.hadoop.http.gateway import READ_ONLY, USE_YARN_UI
 from yarnctl.hadoop.http.transport import NO_CONNECTION
 from yarnctl.hadoop.wire.views import Leaf
+from yarnctl.hadoop.zookeeper_lock import KIND as IN_ZOOKEEPER
 from yarnctl.restoring.change_file import command_for, described
 from yarnctl.restoring.restorer import same_value
 
@@ -180,7 +181,7 @@ def lowered(facts: Facts) -> CheckResult:
             return warn(f"{path} does not contain a record of a lowered setting", fix)
         down = [change for change in stored.record.changes if _is_down(facts, change)]
         if down:
-            is_held = None if facts.lock_holder is None else stored.holder == facts.lock_holder
+            is_held = None if facts.lock_holder == IN_ZOOKEEPER else stored.holder == facts.lock_holder
             return _named(down, is_held=is_held)
     return ok("yarnctl has lowered no setting that is not restored")
 

@@ -28,7 +28,7 @@ from yarnctl.hadoop.resource_manager import OtherScheduler, ResourceManager
 from yarnctl.hadoop.webhdfs import WebHdfs
 from yarnctl.hadoop.wire import yarn
 from yarnctl.hadoop.wire.node_activities import NodeActivities
-from yarnctl.hadoop.zookeeper_lock import KIND as ZOOKEEPER
+from yarnctl.hadoop.zookeeper_lock import KIND as IN_ZOOKEEPER
 from yarnctl.restoring.change_file import stored_records
 
 T = TypeVar("T")
@@ -179,9 +179,7 @@ def _hdfs(cluster: ClusterAddress, facts: Facts, why: dict[str, str]) -> dict[st
         seen["lowered"] = ()
     else:
         seen["lowered"] = _try(why, "lowered", partial(stored_records, hdfs, facts.lock_path))
-        seen["lock_holder"] = _try(why, "lock_holder", partial(_lock_holder, hdfs, facts.lock_path))
-        if "lock_holder" in why:
-            seen["lock_holder"] = ""
+        seen["lock_holder"] = _try(why, "lock_holder", partial(_lock_holder, hdfs, facts.lock_path)) or ""
     found = {
         path: _try(why, "above", partial(hdfs.find, path))
         for path in above(facts.requests_root, facts.store_root, facts.lock_path)
@@ -202,9 +200,9 @@ def _safe_mode(transport: Transport) -> bool | None:
     return next((one.state != "Operational" for one in beans if one.state), None)
 
 
-def _lock_holder(hdfs: WebHdfs, path: str) -> str | None:
-    if LockKind(hdfs, path).found().startswith(ZOOKEEPER):
-        return None
+def _lock_holder(hdfs: WebHdfs, path: str) -> str:
+    if LockKind(hdfs, path).found().startswith(IN_ZOOKEEPER):
+        return IN_ZOOKEEPER
     record = LockFile(hdfs, path, "").current()
     return "" if record is None or record.released else record.holder
 

@@ -72,7 +72,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     status of the two roots; ``absent``: the roots that do not exist; ``above``: the folders above
     them, by path. ``lock``: the status of ``lock_path``, the directory of the lock. ``lowered``: records of
     settings that a daemon has lowered; ``lock_holder``: the process that has the lock
-    (None: the lock is in ZooKeeper).
+    ("zookeeper": it is not in HDFS).
     ``safe_mode``: as in the NameNode's /jmx. ``counted``: the resources that the scheduler decides by
     ("memory-mb", "vcores"). ``proxy``: the page of a running application; ``data_node``: the address to which
     the NameNode sends a new file's bytes. ``spark``: yarnctl may drain executors; ``fallback_root``: the
@@ -113,7 +113,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     store: FileStatus | None = None
     lock: FileStatus | None = None
     lowered: tuple[StoredRecord, ...] | None = None
-    lock_holder: str | None = ""
+    lock_holder: str = ""
     hosts: int | None = None
     nodes: tuple[NodeRow, ...] | None = None
     fallback: FileStatus | None = None
