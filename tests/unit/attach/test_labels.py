@@ -13,7 +13,7 @@ from tests.golden import tables
 from tests.unit.attach.fake_cluster import EPOCH, SLOT, App, FakeCluster, application, attempt, container
 from tests.unit.attach.recorded_case import CLUSTER, RecordedCase, checked
 from yarnctl.attach import port as attached_port
-from yarnctl.attach.observing.cluster_state import LiveContainers
+from yarnctl.attach.observing.cluster_state import Held, LiveContainers
 from yarnctl.attach.observing.victims import Unmodelled
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
@@ -604,7 +604,12 @@ def test_containers_of_a_node_are_read_until_the_time_is_over(
 
     port, heard = cluster.port(), list[str]()
     snapshot = tables.cluster(*(tables.app(application(number), "research", 1) for number in (1, 2)))
-    monkeypatch.setattr(port._live, "observe", lambda names: heard.extend(names) or {})
+
+    def observe(names: list[str]) -> dict[str, Held]:
+        heard.extend(names)
+        return {}
+
+    monkeypatch.setattr(port._live, "observe", observe)
     with pytest.raises(Unreachable, match="too long"):
         port.node_load("n1:1", snapshot, require_time)
     assert heard == [application(1)]

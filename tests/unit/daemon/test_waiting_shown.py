@@ -14,7 +14,6 @@ from tests.unit.daemon.test_loop import Attached, busy, daemon
 from tests.unit.service.played import busy as most_orders
 from tests.unit.service.played import views
 from yarnctl.daemon.notices.waiting_log import REPEAT_MS, VAIN_MS, WaitingLog
-from yarnctl.daemon.view.occupancy import pending_of
 from yarnctl.daemon.view.published import View
 from yarnctl.daemon.view.why_waiting import Waiting, cause_meaning, is_waiting, sentence
 from yarnctl.deciding.controller import Controller
@@ -30,7 +29,6 @@ from yarnctl.service.answers.explanations import everything_about
 from yarnctl.service.answers.from_view import applications
 
 ASKER = "production-1"
-ASKED = "application_1_000002"  # of the played run
 VAIN = {"a": Waiting("rejected", NoTaskMayStop())}
 OTHER = {"a": Waiting("limit", UserAtLimit())}
 NEXT = {"a": Waiting("next", DecidedNext())}
@@ -85,14 +83,6 @@ def test_an_ordered_application_with_more_requests_says_why_there_is_no_order_fo
     (each,) = [each for each in applications(most_orders()) if each.waiting]
     assert each.when is not None
     assert each.when.sooner == "wait for its order"
-    enough = [view.waiting.get(ASKED, SERVED["a"]) for view in views() if pending_in(view) == 1]
-    assert enough
-    assert {each.rest for each in enough if each.kind == "ordered"} == {None}
-
-
-def pending_in(view: View) -> int:
-    known = () if view.snapshot is None else view.snapshot.applications
-    return sum(pending_of(each) for each in known if each.application == ASKED)
 
 
 def test_requests_stay_pending_while_only_tasks_and_orders_are_observed() -> None:

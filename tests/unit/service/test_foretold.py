@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tests.golden.tables import app, cluster
+from tests.unit.service.conftest import Served
 from tests.unit.service.played import PublishedRun
 from yarnctl.api.cluster_answers import ForetoldOut
 from yarnctl.cli.apps import ends_in
@@ -13,7 +14,7 @@ from yarnctl.daemon.view.published import LoopStatus, View
 from yarnctl.daemon.view.when_followed import Following, When
 from yarnctl.deciding.model import ApplicationView
 from yarnctl.prediction.when_ending import Interval
-from yarnctl.service.answers import foretold
+from yarnctl.service.answers import foretold, from_view
 from yarnctl.service.answers.from_view import applications
 
 SOON = When(None, Interval(60_000, 120_000, 240_000, 60))
@@ -74,8 +75,31 @@ def test_explanation_has_end_reason_and_remedy() -> None:
 
 def test_a_tick_foretells_nothing_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(Following, "when", lambda _, name, now_ms: asked.append(name) or When(None, None))
+
+    def when(_: Following, name: str, _now_ms: int) -> When:
+        asked.append(name)
+        return When(None, None)
+
+    monkeypatch.setattr(Following, "when", when)
     seen: list[View] = []
     PublishedRun(seen.append).go(until_ms=10 * 60_000)
     assert (len(seen) > 5, asked) == (True, [])
     assert [each.application for each in applications(seen[5])] == asked
+
+
+def test_only_the_shown_applications_are_made(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(from_view, "when_of", lambda each, view: made.append(each.application))
+    served.view = view_of(*(app(f"r{number}", "other", 3) for number in range(10, 30)))
+    answer = served.get("/v1/applications?limit=2&cursor=r10")
+    assert (answer["total"], made) == (20, ["r11", "r12"])
+
+
+def test_requests_ahead_are_those_of_lower_ranks_of_the_queue() -> None:
+    views = [
+        app("a", "q", 1, 2, rank=1), app("b", "q", 1, 3, rank=2), app("c", "q", 1, 4, rank=2),
+        app("d", "q", 1, 5, rank=3), app("e", "other", 1, 6, rank=9),
+    ]  # fmt: skip
+    snapshot = cluster(*views, guaranteed={"q": 4, "other": 4})
+    assert foretold.AHEAD(snapshot) == {"a": 0, "b": 2, "c": 2, "d": 9, "e": 0}
+    assert foretold.AHEAD(snapshot) is foretold.AHEAD(snapshot)
