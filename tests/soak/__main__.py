@@ -15,6 +15,7 @@ CAMPAIGNS = {
     "in-vain": "random states carried out: who gets each container that is freed",
     "io-faults": "every call for I/O of the task runner fails once: output equal, or the attempt fails",
     "late-promises": "promises of jobs that overrun: known to be late before their deadline",
+    "late-promises-live": "the same on the live emulator, by a daemon at its gate",
     "lowered-kinds": "a daemon that has lowered a setting is killed at each request: the setting comes back",
     "market": "random histories of the market: tokens conserved, nothing served unpaid",
     "budgets": "lives of containers, days long, and no loss that the rule of budgets does not allow",

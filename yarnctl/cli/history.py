@@ -35,7 +35,7 @@ def command() -> None:
 
 
 @command.command("import")
-@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
 @cluster_options
 @click.option(
     "--days",
