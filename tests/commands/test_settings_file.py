@@ -105,7 +105,8 @@ def three(option: click.Option) -> tuple[Any, Any, Any]:
     if isinstance(kind, click.Choice):
         return kind.choices[1], kind.choices[0], kind.choices[1]
     if isinstance(kind, click.types.IntParamType):
-        return 31, 32, 33
+        high = min(33, getattr(kind, "max", None) or 33)
+        return high - 2, high - 1, high
     return (0.25, 0.5, 0.75) if isinstance(kind, click.types.FloatParamType) else ("/a", "/b", "/c")
 
 

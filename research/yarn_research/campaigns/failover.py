@@ -374,7 +374,7 @@ def command(
 ) -> None:
     """Play what is not played yet, then judge."""
     ends_s = time.monotonic() + 60 * minutes
-    kept = gone_on(output, Failovers(head(KIND, session_s=SESSION_S, tick_ms=2000)))
+    kept = gone_on(output, Failovers(head(KIND, session=f"{SESSION_S} s", tick="2 s")))
     kept.sittings.append({"began": now(), "machine": machine()})
     site: Site | None = None
     with (
