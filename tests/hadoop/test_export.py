@@ -1,4 +1,4 @@
-"""A long journal in a real HDFS: DuckDB and PySpark count its rows, and no row is pruned that is not there."""
+"""A long journal in a real HDFS: DuckDB and PySpark count its rows. No row is pruned that is not there."""
 
 from __future__ import annotations
 

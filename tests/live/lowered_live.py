@@ -373,7 +373,7 @@ class Priority(LoweringCluster):
         job = Job(name=name, job_class="research", submitted_at_ms=0, map_ms=(LONG_MS,) * 20, user="alice")
         return self.submitter.submit(ModelledJob(job=job, runner=False), "research", (tag,))
 
-    def demand(self) -> None:
+    def demand(self, maps: int = 3) -> None:
         """Both applications always wait."""
 
     def _order(self) -> list[str]:

@@ -54,7 +54,7 @@ if __name__ == "__main__":
     count, seed, into = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
     into.mkdir(parents=True)
     warnings.simplefilter("ignore", SyntaxWarning)  # `is` with a constant, in a mutant
-    owners = {}
+    owners: dict[Path, str] = {}
     for configuration in sorted(Path(__file__).parent.glob("*.toml")):
         told = tomllib.loads(configuration.read_text(encoding="utf-8"))["cosmic-ray"]["module-path"]
         owners |= dict.fromkeys(find_modules([Path(each) for each in told]), configuration.stem)
@@ -63,7 +63,8 @@ if __name__ == "__main__":
         raise SystemExit(f"no configuration names {sorted(map(str, forgotten))}")
     mutants = [mutant for path in sorted(owners) for mutant in mutants_of(path)]
     random.Random(seed).shuffle(mutants)
-    drawn, looked_at = [], 0
+    drawn: list[MutationSpec] = []
+    looked_at = 0
     while len(drawn) < count:
         mutant, looked_at = mutants[looked_at], looked_at + 1
         if is_python(mutant):

@@ -97,23 +97,25 @@ class Checked(TreeSimulation):
         self.plain, self.wrong, self.admissions = plain, "", 0
         super().__init__(*given)
 
-    def evicted(self, leaf: QueueNode, wanted: SimulatedRequest, victim: QueueNode) -> Plain:
+    def evicted(self, size: Resources, victim: QueueNode) -> Plain:
         """Return the plain scheduler after one eviction, whose task requests a container again."""
-        plain, size = copy.deepcopy(self.plain), self._size(leaf, wanted, victim)
+        plain = copy.deepcopy(self.plain)
         plain.count(victim.path, times(size, -1))
         plain.free["freed"] = tuple(size)
         plain.ghosts[victim.path] = tuple(size)
         return plain
 
-    def _admit(self, leaf: QueueNode, wanted: SimulatedRequest, victim: QueueNode) -> None:
+    def _admit(
+        self, leaf: QueueNode, wanted: SimulatedRequest, victim: QueueNode, *, small: bool
+    ) -> None:
         self.admissions += 1
-        after = self.evicted(leaf, wanted, victim)
+        after = self.evicted(wanted.size if small else self._size(leaf, wanted, victim), victim)
         found = after.step()
         after.free.pop("freed", None)
         self.plain = after
         if found != ("granted", wanted.application.application):
             self.wrong = self.wrong or f"{found} after an eviction for {wanted.application.application}"
-        super()._admit(leaf, wanted, victim)
+        super()._admit(leaf, wanted, victim, small=small)
 
     def _fits_free(self, leaf: QueueNode, wanted: SimulatedRequest) -> bool:
         fits = super()._fits_free(leaf, wanted)
@@ -133,7 +135,7 @@ class Checked(TreeSimulation):
             left = add(victim.used, size, -1)
             guaranteed = victim.guaranteed
             stays = left[0] >= guaranteed[0] or left[1] >= guaranteed[1]
-            if stays and self.evicted(leaf, wanted, victim).step() == ("granted", name):
+            if stays and self.evicted(size, victim).step() == ("granted", name):
                 self.wrong = self.wrong or f"{name} is refused ({why}), and {victim.path} would help"
         super()._refuse(leaf, why)
 

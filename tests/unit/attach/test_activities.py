@@ -206,6 +206,7 @@ def test_of_two_records_of_one_reservation_the_later_counts(cluster: FakeCluster
         assert seen is not None
         port.activities.renew(())
         cluster.now_ms += 1_000
+    assert seen is not None
     assert seen.reserved_by_node == {"r1:1": big.id}
 
 

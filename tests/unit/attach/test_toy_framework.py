@@ -123,7 +123,7 @@ def test_without_the_submitters_tag_none_is_ordered_to_leave():
 def test_numbers_of_an_unknown_framework_have_bounds(field, number, is_sound):
     task = TaskView("a", "c", "n1:1", SLOT, "executor", 0, 0, 0, 0, True, False)
     victim = Victim((task._replace(**{field: number}),), None)
-    held = Held({"c": yarn.ContainerRow("c", *SLOT, "n1:1")})
+    held = Held({"c": yarn.ContainerRow("c", SLOT.memory_mib, SLOT.vcores, "n1:1")})
     if is_sound:
         assert sound(victim, held) == victim
     else:
