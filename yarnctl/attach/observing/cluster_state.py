@@ -546,12 +546,11 @@ class ClusterObserver:
                     named.setdefault(node, row.application)
                 priorities |= {node: priority for node, priority in own.items() if priority is not None}
             if certain:  # what has enough room for it is not left out: YARN fills it there
-                sizes_on = {
-                    node: [sizes[own[node]]] if own.get(node) in sizes else possible for node in candidates
-                }
-                sure.update(
-                    node for node in candidates if any(not fits(size, free[node]) for size in sizes_on[node])
-                )
+                for node in candidates:
+                    priority = own.get(node)
+                    known = possible if priority is None or priority not in sizes else {sizes[priority]}
+                    if any(not fits(size, free.get(node, NOTHING)) for size in known):
+                        sure.add(node)
         self._activities.suspects = tuple(dict.fromkeys((*self._activities.suspects, *suspects)))
         return named, frozenset(sure), {node: priorities[node] for node in sorted(priorities.keys() & named)}
 
