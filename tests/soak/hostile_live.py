@@ -35,7 +35,6 @@ from tests.unit.hadoop.replaying import Heard, Reply
 from yarnctl.attach.connection.application_guard import wait_for
 from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import MASTER_BYTES, AttachedPort, hdfs_limits, loop_limits
-from yarnctl.daemon.loop import LOCK_EVERY_MS
 from yarnctl.daemon.running import clock_ms
 from yarnctl.deciding.model import Action, ObservationRequest, Suspend, TaskView
 from yarnctl.frameworks.mapreduce.master import MasterClient
@@ -195,7 +194,7 @@ def run(seconds: int, seed: int, *, is_hostile: bool) -> Ticks:
                 if began_s >= due_s:
                     lock.renew() if lock.held else lock.acquire()
                     found.renewal_late_ms.append((time.monotonic() - due_s) * 1000)
-                    due_s += LOCK_EVERY_MS / 1000
+                    due_s += lock.every_ms / 1000
                 asked = tuple(name for name in names if silent.get(name, 0) <= began_s)
                 seen = port.observe(ObservationRequest(True, (), (HONEST, *asked), orders, (PRODUCTION,)))
                 silent |= dict.fromkeys(seen.unreachable, began_s + SILENT_S)
