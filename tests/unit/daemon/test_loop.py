@@ -260,7 +260,7 @@ def test_what_was_sent_after_the_lock_was_lost_is_left_to_the_leader(
     port = daemon(cluster, lock=lock)[0].port
     port.sent_late = late.append
 
-    def freeze(_: Action) -> Outcome:
+    def freeze(action: Action) -> Outcome:
         lock.held = not key
         if fails:
             raise Unreachable("its answer is lost")
@@ -275,7 +275,7 @@ def test_a_request_that_was_sent_while_the_lock_was_held_is_not_late() -> None:
     cluster, late = busy(), list[Key]()
     port = daemon(cluster, lock=Lock())[0].port
     port.sent_late = late.append
-    cluster.perform = lambda _: Accepted()  # type: ignore[method-assign]
+    cluster.perform = lambda action: Accepted()  # type: ignore[method-assign]
     assert port.perform(SetQueueMaximum("root.research", 0.2)) == Accepted()
     assert late == []
 
@@ -287,7 +287,12 @@ def test_a_lock_that_is_free_again_is_tried_at_the_next_tick() -> None:
     now_ms = 1_000
     loop._clock_ms = lambda: now_ms
     loop.lock_renewal.renew(now_ms)
-    lock.acquire = lambda: setattr(lock, "held", True) or True  # type: ignore[method-assign, func-returns-value]
+
+    def get() -> bool:
+        lock.held = True
+        return True
+
+    lock.acquire = get  # type: ignore[method-assign]
     loop.lock_renewal.renew(now_ms)
     assert not lock.held, "its next attempt is 2 s later"
     lock.on_free()
