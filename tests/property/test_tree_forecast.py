@@ -105,9 +105,7 @@ class Checked(TreeSimulation):
         plain.ghosts[victim.path] = tuple(size)
         return plain
 
-    def _admit(
-        self, leaf: QueueNode, wanted: SimulatedRequest, victim: QueueNode, *, small: bool
-    ) -> None:
+    def _admit(self, leaf: QueueNode, wanted: SimulatedRequest, victim: QueueNode, *, small: bool) -> None:
         self.admissions += 1
         after = self.evicted(wanted.size if small else self._size(leaf, wanted, victim), victim)
         found = after.step()
