@@ -229,8 +229,8 @@ public final class Play {
     }
     System.out.println("idle|false|no-service|" + idle("false", "0", "false", 0));
     System.out.println("idle|false|other-spark|" + idle("false", "0", "true", 1));
-    System.out.println(
-        "batch|" + batch("60000", true) + "|" + batch("1", true) + "|" + batch("60000", false));
+    String waited = batch("60000", true), late = batch("1", true), other = batch("60000", false);
+    System.out.println("batch|" + waited + "|" + late + "|" + other);
   }
 
   /** What the driver is told during a job, and when it has ended; ``isBatch``: of a micro-batch. */

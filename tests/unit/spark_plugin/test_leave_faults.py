@@ -44,7 +44,7 @@ def test_executors_are_as_before_whichever_call_fails_once_and_three_times(tmp_p
         f"false|other-spark|{every}|5",
     ]
     left = "[decommission [3]]"
-    waited, late, other = next(line for line in lines if line.startswith("batch")).split("|")[1:]
+    waited, late, other = next(line.split("|", 1)[1] for line in lines if line.startswith("batch")).split("|")
     assert waited == f"[]{left}", "an order waits for the end of the micro-batch"
     assert late == f"{left}{left}", "not longer than it may"
     assert other == f"{left}{left}", "and for no other job"
