@@ -21,7 +21,7 @@ from typing import IO
 from tests.docker.network_state import NetworkState
 
 BASE = "debian:bookworm-slim"
-BASE_MADE_S = 2_400
+IMAGE_MADE_S = 2_400
 ENGINE_STARTS_S = 60
 ENGINE_ENDS_S = 60
 
@@ -142,7 +142,7 @@ class Engine:
             root = Path(folder, "root")
             words = ["debootstrap", "--variant=minbase", "bookworm", str(root), *_mirror()]
             try:
-                self.run(*words, timeout_s=BASE_MADE_S)
+                self.run(*words, timeout_s=IMAGE_MADE_S)
             finally:
                 _unmount_below(Path(folder))  # a debootstrap that was ended leaves /proc there
             self._adopt_sources(root)

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.docker.composed import until
-from tests.docker.engine import Engine
+from tests.docker.engine import IMAGE_MADE_S, Engine
 from tests.release.playing import ROOT, settings
 
 HOST_IMAGE = "yarnctl-fresh-host:test"
@@ -71,7 +71,8 @@ class Network:
 
     def host(self, files: list[Path]) -> Host:
         """Start a fresh host with these files in its working directory."""
-        self.docker("build", "--quiet", "--tag", HOST_IMAGE, str(Path(__file__).parent / "fresh_host_image"))
+        image = str(Path(__file__).parent / "fresh_host_image")
+        self.engine.run("docker", "build", "--quiet", "--tag", HOST_IMAGE, image, timeout_s=IMAGE_MADE_S)
         container = self.start("--workdir=/root", HOST_IMAGE, "sleep", "infinity")
         for file in files:
             self.docker("cp", str(file), f"{container}:/root/{file.name}")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docker.engine import Engine
+from tests.docker.engine import IMAGE_MADE_S, Engine
 from tests.docker.fresh_host import PAGE, Network, commands_of
 from tests.release.playing import ROOT
 
@@ -24,7 +24,7 @@ IMAGE = "yarnctl:fresh-test"
 
 @pytest.fixture(scope="module")
 def network(engine: Engine) -> Iterator[Network]:
-    engine.run("docker", "build", "--quiet", "--tag", IMAGE, str(ROOT))
+    engine.run("docker", "build", "--quiet", "--tag", IMAGE, str(ROOT), timeout_s=IMAGE_MADE_S)
     with Network(engine, IMAGE) as network:
         yield network
 
