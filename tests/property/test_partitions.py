@@ -1,5 +1,7 @@
 """Random clusters with labels: the demand for the nodes of each label is that of a cluster of these alone.
 
+Such a cluster still has what YARN reads of the nodes without a label
+(:func:`yarnctl.deciding.partitions.part_of`).
 What the demand of one cluster is, :mod:`tests.property.test_tree_forecast` compares with a plain scheduler.
 """
 
@@ -116,8 +118,9 @@ def differs(cluster: Cluster) -> str:
     whole = DemandInput(cluster.whole(), NOW_MS, NOW_MS)
     found = demand(whole, ledger_of(every), rules)
     moves, excess = excess_orders(whole, ledger_of(every), rules)
-    for label, part in cluster.parts.items():
-        inputs, ledger = DemandInput(part, NOW_MS, NOW_MS), ledger_of(cluster.orders[label])
+    for label in cluster.parts:
+        alone = msgspec.structs.replace(partitions.part_of(cluster.whole(), label), labelled={})
+        inputs, ledger = DemandInput(alone, NOW_MS, NOW_MS), ledger_of(cluster.orders[label])
         if unlabelled(found.by_label[label]) != unlabelled(demand(inputs, ledger, rules)):
             return f"demand of {label!r}"
         mine = excess_orders(inputs, ledger, rules)
