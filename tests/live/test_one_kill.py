@@ -12,7 +12,7 @@ rule, what names stand for on this cluster, its use at the start), two for the g
 answer, one for what executors that left long ago get back without the mix; one reader of settings for all
 frameworks, one for the reasons why applications wait; a framework's orders beside what is common to all; the
 price of a wait, the governor, orders sent at once. 76 to 81 are seen with counts of requests, events and
-audit lines: a killing look does other work, too.; what fits and is not granted."""
+audit lines: a killing look does other work, too; 83 with what fits and is not granted."""
 THROUGH = (
     "yarnctl/deciding/controller.py",
     "yarnctl/attach/eligibility/permission.py",
