@@ -26,7 +26,7 @@ from yarn_research.campaigns.provenance import ROOT
 PAGE = ROOT / "docs" / "evidence.md"
 USUAL_CORES = 2
 USUAL_INTERVAL = "Clopper and Pearson"
-WIDTH, PARAGRAPH_LINES = 110, 9
+WIDTH, PARAGRAPH_LINES = 110, 5
 
 
 class MeasuredRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -87,7 +87,7 @@ function showMark(shown) {
   const near = left < 0 ? [] : marks.filter((each) => Math.abs(shown.valToPos(each.at_ms / 1000, "x") - left) <= MARK_PX);
   const some = near.slice(-3).map((each) => each.text).join("; ");
   const more = near.length > 3 ? ` and ${near.length - 3} more` : "";
-  byId("marker").textContent = some ? some + more : `▼ ${marks.length} orders; point at a mark to read it, or read the tables`;
+  byId("marker").textContent = some ? some + more : `▼ ${marks.length} ${marks.length === 1 ? "order" : "orders"}; point at a mark to read it, or read the tables`;
 }
 
 function showRanges() {

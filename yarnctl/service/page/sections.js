@@ -183,7 +183,7 @@ function showTaken(page) {
     timeOf(entry.ordered_at_ms), linkTo(entry.victim, jobName(entry.victim)), linkTo(entry.attempt), whatBecame(entry),
     jobName(entry.requester), linkTo(entry.order, "why"), entry.keys_done === null ? "-" : `${entry.keys_done} keys`,
     entry.lost_work_ms === null ? "-" : spanOf(entry.lost_work_ms), comesBack(entry)] }));
-  const columns = ["ordered", "job", "task", "what", "for", "reason", "kept", "#lost", "comes back"];
+  const columns = ["ordered", "job", "task", "what", "for", "reason", "kept", "#lost", "resumes"];
   renew(byId("taken"), rows.length ? tableOf("taken", columns, rows) : none("Nothing was taken."));
 }
 
