@@ -178,3 +178,14 @@ def test_research_that_does_not_take_it_leaves_it_to_production(nested: bool) ->
     [order] = world.controller.ledger.open.values()
     world.looks(4)
     assert order.order not in world.controller.ledger.open  # withdrawn: the slot is for p1
+
+
+@TREES
+def test_free_capacity_that_it_does_not_take_serves_who_comes_later(nested: bool) -> None:
+    world = Cluster(P1, nested=nested)
+    assert world.looks(4)[-1] == "p1"
+    world.end_order()
+    assert not any(world.looks(10))
+    del world.free["n1"]  # another application took that container
+    world.waiting["p2"] = app("p2", "root.prod", 1, 1, rank=2)
+    assert not any(world.looks(2)), "what is free on n9 is for p2"
