@@ -74,7 +74,7 @@ from yarnctl.units import NOTHING, Resources, plus
 GROUP_LEAST_MS = 100
 """A suspension does not notice key groups that take less."""
 
-READ_TOGETHER = 64  # Applications whose containers are read before the time of an answer is checked
+READ_TOGETHER = 64  # Applications; their containers are read before the time is checked
 REJOINING_MS = 60_000
 """How long nodes may take to register with a ResourceManager that was started anew: they retry every 30 s."""
 

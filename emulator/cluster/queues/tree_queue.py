@@ -47,7 +47,7 @@ class QueueSource(Protocol):
 
 
 class SharedLeaf(LeafQueue):
-    """A leaf of a tree, whose users share it; ``shared``: what each holds of the nodes without a label.
+    """A leaf of a tree, which its users share; ``shared``: what each holds of the nodes without a label.
 
     ``guaranteed_others``, ``maximum_others``: of the other resource types.
     """

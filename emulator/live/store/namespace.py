@@ -225,7 +225,7 @@ class Namespace:
         self.owners.put(path, Owned(owner or owned.owner, owned.mode))
 
     def set_modified(self, user: str, path: str, at_ms: int) -> None:
-        """Set the modification time, ms since the epoch: who may write may."""
+        """Set the modification time, ms since the epoch; requires write access."""
         self._paths.reach(user, path)
         found = self._paths.must(path)
         self._paths.may(user, path, found, WRITE)

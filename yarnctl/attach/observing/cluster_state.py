@@ -255,7 +255,7 @@ class ClusterObserver:
         return msgspec.structs.replace(found, left_out=self._left_out(found))
 
     def _located(self, demand: Mapping[str, views.LabelledRequests], live_nodes: int) -> dict[str, int]:
-        """Return how many heartbeats the applications whose requests name hosts wait for these."""
+        """Return how many heartbeats applications wait for the hosts that their requests name."""
         return {
             name: heartbeats_for_hosts(
                 sum(request.count for row in demand[name].values() for request in row), live_nodes

@@ -148,5 +148,5 @@ class Following:
 
 
 def _known(view: ApplicationView, *numbers: float) -> Known:
-    """Return what is known of an application; jobs whose names differ in digits alone are of one kind."""
+    """Return what is known of an application; names that differ in digits alone are one kind of job."""
     return Known(view.queue, f"{view.user}/{_DIGITS.sub('', view.name)}", numbers)

@@ -26,7 +26,7 @@ from yarnctl.deciding.admission.records import DueClaim, Plan, Rectangle, Reques
 from yarnctl.deciding.admission.rounds import Seen
 
 QUOTED_MAX = 20
-"""So many are quoted anew in one look, the earliest deadlines first."""
+"""The maximum of new quotes in one look, the earliest deadlines first."""
 COMPARED_MAX = 1_600
 """New quotes of one look are compared with so many promises in all."""
 GRID_MS = 1_000
