@@ -22,7 +22,7 @@ from yarn_research.campaigns.study_judging import (
     paired,
     read_kept,
 )
-from yarn_research.campaigns.study_loads import LOADS, SCHEMES, named, order_of, wanted, wrapped
+from yarn_research.campaigns.study_loads import LOADS, SCHEMES, changes, named, order_of, wanted, wrapped
 from yarnctl.errors import BadInput
 
 SLEEPING, HEAVY = LOADS["sleeping"], LOADS["map-heavy"]
@@ -62,10 +62,28 @@ def test_loads_are_those_of_the_plan() -> None:
         "disk-long": (4, 3),
         "never-ran": (4, 3),
         "bursts": (4, 3),
+        "paper": (5, 4),
+        "short-tasks": (5, 4),
+        "nested": (5, 4),
     }
     disk = LOADS["disk"]
     assert min(disk.research.groups) * 64 > 12 * 1024  # KiB of input of each reduce
     assert min(disk.production[0].groups) * 64 > 6 * 1024
+
+
+def test_a_nested_tree_has_the_flat_queues_shares_and_each_of_the_two_goes_back_to_the_other() -> None:
+    scheme = SCHEMES["yarn-tuned"]
+    flat, nested = (changes(scheme, LOADS[name])["capacity-scheduler"] for name in ("paper", "nested"))
+    key = "yarn.scheduler.capacity.root."
+    assert {name: nested[key + name] for name in ("prod.capacity", "shared.capacity")} == {
+        "prod.capacity": "95",
+        "shared.capacity": "5",
+    }
+    assert nested[f"{key}shared.research.disable_preemption"] == "false"
+    assert nested[f"{key}shared.queues"] == "research,adhoc"
+    assert flat[f"{key}queues"] == "production,research"
+    assert flat[f"{key}shared.queues"] is flat[f"{key}prod.production.capacity"] is None
+    assert set(nested) == set(flat)
 
 
 def test_the_order_of_a_round_is_drawn_and_stays() -> None:
@@ -184,7 +202,7 @@ def test_lost_work_is_of_groups_begun_again_or_of_attempts_that_were_ended() -> 
     assert rows["disk", "yarn-tuned"] == 5.0
     assert rows["map-heavy", "yarn-tuned"] == 41.0
     assert rows["map-heavy", "production-alone"] is None
-    (claim,) = [each for each in judged(runs) if each.claim.startswith("lost work")]
+    (claim,) = [each for each in judged(runs) if each.load == "map-heavy" and "lost work" in each.claim]
     assert claim.ours == pytest.approx(10 / 41)
 
 

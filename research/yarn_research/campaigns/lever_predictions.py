@@ -10,12 +10,38 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from yarnctl.command_line import complain, print_json
+from yarnctl.deciding.levers import Lever
+from yarnctl.deciding.records import Decision, Record, Transition
 from yarnctl.errors import BadInput
+
+
+class PulledLever(NamedTuple):
+    """A lever that freed a container; ``took_ms``: from the decision on."""
+
+    kind: str
+    predicted_ms: int
+    took_ms: int
+
+
+def pulled(records: Iterable[Record]) -> list[PulledLever]:
+    """Return the levers of a journal whose containers were freed, in the order of that."""
+    asked: dict[str, tuple[Lever, int]] = {}
+    found = []
+    for record in records:
+        if isinstance(record, Decision) and record.levers:
+            pulls = zip(record.orders, record.levers, strict=True)
+            asked.update((order, (pull.lever, record.at_ms)) for order, pull in pulls)
+        elif (
+            isinstance(record, Transition) and record.target in ("freed", "killed") and record.order in asked
+        ):
+            lever, at_ms = asked.pop(record.order)
+            found.append(PulledLever(lever.kind, lever.free_in_ms, record.at_ms - at_ms))
+    return found
 
 
 def predicted(pairs: Iterable[dict[str, Any]]) -> dict[str, Any]:

@@ -25,11 +25,22 @@ from tests.hadoop.jobs import LOOK_S, Job, Plan
 from tests.hadoop.launcher import Cluster
 from yarn_research.campaigns.bench import SHAPE, failure
 from yarn_research.campaigns.kept_file import gone_on, keep
+from yarn_research.campaigns.lever_predictions import pulled
 from yarn_research.campaigns.overhead import timetable
 from yarn_research.campaigns.provenance import head, load, machine, now
 from yarn_research.campaigns.study_jobs import again_s, ended_s, submitted
 from yarn_research.campaigns.study_judging import judged, of_loads
-from yarn_research.campaigns.study_loads import CAPPED, LOADS, SCHEMES, Load, named, order_of, wanted, wrapped
+from yarn_research.campaigns.study_loads import (
+    CAPPED,
+    LOADS,
+    SCHEMES,
+    Load,
+    changes,
+    named,
+    order_of,
+    wanted,
+    wrapped,
+)
 from yarnctl.command_line import print_json
 from yarnctl.errors import BadInput
 from yarnctl.hadoop.resource_manager import ENDED
@@ -136,12 +147,13 @@ def _round(stage: Stage, study: Study, of: Load, number: int) -> bool:
 def run_once(stage: Stage, of: Load, name: str, number: int) -> dict[str, Any]:
     """Run one scheme once; return what was seen."""
     scheme, cluster = SCHEMES[name], stage.cluster
-    cluster.restart_manager(scheme.changes())
+    cluster.restart_manager(changes(scheme, of))
     if not scheme.attached:
         return _jobs(stage, of, name, number)
     with Attached(cluster, stage.folder / f"state-{number}", scheme.options) as daemon:
         seen = _jobs(stage, of, name, number)
         seen |= {"suspended": len(daemon.reached("freed")), "asked": len(daemon.asked())}
+        seen |= {"levers": [each._asdict() for each in pulled(daemon.records())]}
     return seen
 
 

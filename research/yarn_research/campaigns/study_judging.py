@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from yarn_research.campaigns.study_loads import JAVA, LOADS
+from emulator.virtual.lever_tally import LATE_FACTOR
+from yarn_research.campaigns.study_loads import JAVA, LOADS, PRICED
 from yarnctl.command_line import complain, print_json
 from yarnctl.errors import BadInput, YarnctlError
 
@@ -25,6 +26,8 @@ DRAWS = 10_000
 MANY = 8
 """From so many rounds on an interval is drawn; else there are the least and the most."""
 OUTER_RATIO = 0.025
+LATE_RATIO = 0.1
+"""So many levers may come after 1.25 times what was predicted."""
 
 Run = dict[str, Any]
 
@@ -147,7 +150,25 @@ def judged(runs: Sequence[Run]) -> list[StudyClaim]:
     found.append(_lost(runs, "map-heavy", "mix-2", 0.25))
     for load in ("processor", "disk", "disk-long"):
         found += [_over_tuned(runs, load, "research", scheme, 1.0) for scheme in ("as-shipped", "mix-2")]
-    return [*found, *_exact(runs)]
+    return [*found, *_priced(runs), *_exact(runs)]
+
+
+def _priced(runs: Sequence[Run]) -> list[StudyClaim]:
+    """Return the claims of research/notes/plan-second-worth.md on a real Hadoop."""
+    found = []
+    for load in (load.name for load in LOADS.values() if load.schemes == PRICED):
+        found.append(_over_tuned(runs, load, "production", "mix-2", 1.0))
+        found.append(_over_tuned(runs, load, "research", "mix-2", 1.0))
+        found.append(_lost(runs, load, "mix-2", 0.1))
+    mine = [run for run in counted(runs) if LOADS[run["load"]].schemes == PRICED and run["scheme"] == "mix-2"]
+    late = [each["took_ms"] > LATE_FACTOR * each["predicted_ms"] for run in mine for each in run["levers"]]
+    ratio = fmean(late) if late else None
+    claim = "levers of mix-2 that came late, of all"
+    holds = ratio is not None and ratio <= LATE_RATIO
+    return [
+        *found,
+        StudyClaim("paper, short-tasks, nested", claim, LATE_RATIO, ratio, None, len(mine), holds),
+    ]
 
 
 def _over_tuned(runs: Sequence[Run], load: str, job: str, scheme: str, bound: float) -> StudyClaim:

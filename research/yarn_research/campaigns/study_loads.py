@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tests.hadoop.jobs import RESTARTABLE, Plan
-from yarn_research.campaigns.schemes import MUTABLE, TUNED, Scheme
+from yarn_research.campaigns.schemes import MUTABLE, QUEUE, TUNED, Changes, Scheme
 from yarnctl.traces.lengths import length_table
 
 SLOTS = 12
@@ -28,7 +28,8 @@ class Load(NamedTuple):
 
     ``arrives_s`` is a third of what research takes alone, about: the first of production comes then. Where
     there is ``begun_ratio`` it comes when so many of research's key groups have begun, however fast that is.
-    ``ran_before``: the production job has run twice, short, before the first round.
+    ``ran_before``: the production job has run twice, short, before the first round. ``is_nested``: both queues
+    lie one level lower, beside an idle one.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Load(NamedTuple):
     begun_ratio: float = 0.0
     apart_s: float = 0.0
     ran_before: bool = True
+    is_nested: bool = False
 
 
 def groups(longest_s: float, reduces: int, key_s: float) -> tuple[int, ...]:
@@ -69,6 +71,8 @@ def _java(name: str, queue: str, maps: int, user: str) -> Plan:
 
 MOST = ("production-alone", "research-alone", "as-shipped", "mix-2", "yarn-tuned")
 THREE = ("as-shipped", "mix-2", "yarn-tuned")
+PRICED = ("mix-2", "mix-2-killed", "yarn-tuned", "soft-cap")
+"""Of the price of a second (research/notes/plan-second-worth.md)."""
 
 LOADS = {
     load.name: load
@@ -128,24 +132,71 @@ LOADS = {
             rounds=4,
             apart_s=15.0,
         ),
+        Load("paper", _research(60.0, 0.1), (_production(15.0, 0.1),), PRICED, rounds=5, arrives_s=24.0),
+        Load(
+            "short-tasks",
+            _java("research", "research", 44, "alice"),
+            (_java("production", "production", 6, "bob"),),
+            PRICED,
+            rounds=5,
+            arrives_s=20.0,
+        ),
+        Load(
+            "nested",
+            _research(60.0, 0.1),
+            (_production(15.0, 0.1),),
+            PRICED,
+            rounds=5,
+            arrives_s=24.0,
+            is_nested=True,
+        ),
     )
 }
 
 _SHIPPED = Scheme("as-shipped", 95, 5, attached=True)
+_MIX = ("--eviction", "mix", "--may-lose", "2%")
+_KILLED = ("--order-timeout-s", "1", "--kill-on-timeout")
 SCHEMES = {
     scheme.name: scheme
     for scheme in (
         Scheme("production-alone", 95, 5, with_research=False),
         Scheme("research-alone", 95, 5, with_production=False),
         _SHIPPED,
-        _SHIPPED._replace(name="mix-2", options=("--eviction", "mix", "--may-lose", "2%")),
+        _SHIPPED._replace(name="mix-2", options=_MIX),
         Scheme("yarn-tuned", 95, 5, monitored=True, settings=TUNED),
         Scheme("yarn-capped", 95, 5, monitored=True, settings={**TUNED, **MUTABLE}),
-        _SHIPPED._replace(name="victims-killed", options=("--order-timeout-s", "1", "--kill-on-timeout")),
+        _SHIPPED._replace(name="victims-killed", options=_KILLED),
+        _SHIPPED._replace(name="mix-2-killed", options=(*_MIX, *_KILLED)),
+        Scheme("soft-cap", 25, 75),
     )
 }
 CAPPED = "yarn-capped"
 """Under this scheme the bench itself lowers research's maximum while production runs."""
+
+
+_ABOVE = {"production": "prod", "research": "shared"}
+_BESIDE = {"production": "reports", "research": "adhoc"}
+_LEAF = ("disable_preemption", "user-limit-factor", "minimum-user-limit-percent")
+"""What a leaf of the nested tree has of the flat queue; capacities are its parent's."""
+
+
+def changes(scheme: Scheme, load: Load) -> Changes:
+    """Return what the ResourceManager's files must say: the two queues below root, or one level lower."""
+    told = scheme.changes()
+    flat = dict(told["capacity-scheduler"])
+    nested = {f"{QUEUE}queues": "prod,shared"}
+    for leaf, above in _ABOVE.items():
+        nested[f"{QUEUE}{above}.queues"] = f"{leaf},{_BESIDE[leaf]}"
+        nested |= {f"{QUEUE}{above}.{leaf}.capacity": "90", f"{QUEUE}{above}.{_BESIDE[leaf]}.capacity": "10"}
+        for key, value in flat.items():
+            queue, _, name = key.removeprefix(QUEUE).partition(".")
+            if queue == leaf and value is not None:
+                nested[f"{QUEUE}{above}.{f'{leaf}.' if name in _LEAF else ''}{name}"] = value
+    if load.is_nested:
+        queues = {**flat, **nested}
+    else:
+        queues = {**dict.fromkeys(nested), **flat, f"{QUEUE}queues": "production,research"}
+    return {**told, "capacity-scheduler": queues}
 
 
 def order_of(load: Load, number: int) -> list[str]:
