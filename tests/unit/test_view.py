@@ -251,6 +251,15 @@ def test_the_oldest_decisions_are_forgotten_with_all_that_belongs_to_them():
         assert [story.state for story in kept.orders] == ["granted"] * len(kept.record.orders)
 
 
+def test_a_daemon_that_continues_lists_what_the_one_before_it_took():
+    kept = remember(whole()[1]).ended
+    assert {entry.order: entry.state for entry in kept} == {
+        entry.order: entry.state for entry in last().ended
+    }
+    newest = [order_number(entry.order) for entry in kept]
+    assert newest == sorted(newest, reverse=True)
+
+
 def test_a_controller_that_numbers_anew_replaces_what_was_before():
     kept = remember(whole()[1] * 2).decisions
     assert [decided.record.number for decided in kept] == [2, 1]

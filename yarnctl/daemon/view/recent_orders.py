@@ -69,7 +69,8 @@ class RecentOrders:
         self._stories: dict[str, OrderStory] = {}
         """Copies of the fold's newest, as they are published."""
         self._decided: dict[int, Decided] = {}
-        self._listed: dict[str, None] = {}
+        self._listed: dict[str, None] | None = None
+        """The orders that the ledger had at the last update (None: there was none)."""
         self._ended: deque[str] = deque(maxlen=ENDED_MAX)
         self._rank = self._checkpoint_rank = 0
 
@@ -109,12 +110,14 @@ class RecentOrders:
         ]
         self._changed.clear()
         current = dict.fromkeys((*ledger.open, *ledger.settled))
-        if not changed and current.keys() == self._listed.keys():
+        # The orders of a daemon before this one have stories and were never listed here.
+        listed = dict.fromkeys(newest) if self._listed is None else self._listed
+        if not changed and current.keys() == listed.keys():
             return
         while self._stories and (oldest := next(iter(self._stories))) not in newest:
             del self._stories[oldest]
         self._stories.update((story.order, copy(story)) for story in changed)
-        self._ended.extendleft(name for name in self._listed if name not in current)
+        self._ended.extendleft(name for name in listed if name not in current)
         self._listed = current
         entries = (self._stories[name] for name in current)
         self.entries = tuple(sorted(entries, key=lambda story: order_number(story.order)))
