@@ -223,10 +223,11 @@ function showApplications(page, view) {
 function showEnded(entries, view) {
   // By the orders that are kept: what an ended application received or gave.
   const side = view === "research" ? "victim" : "requester", sums = new Map();
+  const counts = (entry) => entry.freed_at_ms !== null && (view === "research" || entry.receiver_application === entry.requester);
   for (const entry of entries) {
     if (known.has(entry[side]) || entry.observed) continue;
     const sum = sums.get(entry[side]) || { orders: 0, containers: 0, last: 0 };
-    sums.set(entry[side], { orders: sum.orders + 1, containers: sum.containers + (entry.freed_at_ms === null ? 0 : entry.serves),
+    sums.set(entry[side], { orders: sum.orders + 1, containers: sum.containers + (counts(entry) ? entry.serves : 0),
       last: Math.max(sum.last, entry.ordered_at_ms) });
   }
   const rows = [...sums].map(([id, sum]) => {
