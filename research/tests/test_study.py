@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from yarn_research.campaigns import study_bench
+from yarn_research.campaigns.chosen_killed import chosen_tasks
 from yarn_research.campaigns.study_bench import Stage, Study, chosen, play
 from yarn_research.campaigns.study_jobs import block
 from yarn_research.campaigns.study_judging import (
@@ -22,9 +26,20 @@ from yarn_research.campaigns.study_judging import (
     paired,
     read_kept,
 )
-from yarn_research.campaigns.study_loads import LOADS, SCHEMES, changes, named, order_of, wanted, wrapped
+from yarn_research.campaigns.study_loads import (
+    KILLED,
+    LOADS,
+    SCHEMES,
+    changes,
+    named,
+    order_of,
+    wanted,
+    wrapped,
+)
+from yarnctl.deciding.records import decode
 from yarnctl.errors import BadInput
 
+JOURNAL = Path(__file__).parents[2] / "tests/frozen/journals/virtual-mix.jsonl.gz"
 SLEEPING, HEAVY = LOADS["sleeping"], LOADS["map-heavy"]
 OUT = {"part-00000": "a"}
 
@@ -91,6 +106,8 @@ def test_the_order_of_a_round_is_drawn_and_stays() -> None:
     assert orders == [tuple(order_of(SLEEPING, number)) for number in range(1, 9)]
     assert all(sorted(each) == sorted(SLEEPING.schemes) for each in orders)
     assert len(set(orders)) == 8
+    priced = [order_of(LOADS["paper"], number) for number in range(1, 6)]
+    assert all(each.index(KILLED) == each.index("mix-2") + 1 for each in priced)
     rounds = [(load.name, number) for load, number in wanted(LOADS)]
     assert rounds[: len(LOADS)] == [(name, 1) for name in LOADS]
     assert Counter(name for name, _ in rounds) == {name: load.rounds for name, load in LOADS.items()}
@@ -220,7 +237,7 @@ class Played:
         self.fails = fails
         self.told: list[tuple[str, str]] = []
 
-    def __call__(self, stage: Stage, of: Any, scheme: str, number: int) -> dict[str, Any]:
+    def __call__(self, stage: Stage, of: Any, scheme: str, number: int, chosen: object) -> dict[str, Any]:
         self.told.append((of.name, scheme))
         if self.fails == (scheme, number):
             raise AssertionError("the job FAILED")
@@ -272,3 +289,16 @@ def test_no_round_begins_when_the_time_is_over(tmp_path: Path, monkeypatch) -> N
 def test_an_unknown_load_is_refused_by_name() -> None:
     with pytest.raises(BadInput, match="unknown: disc"):
         chosen("disc")
+
+
+def test_the_rival_kills_the_tasks_of_the_run_before_each_as_late() -> None:
+    records = []
+    for line in gzip.decompress(JOURNAL.read_bytes()).splitlines():
+        with suppress(msgspec.DecodeError):  # the first and the last line are no records
+            records.append(decode(line))
+    assert chosen_tasks(records, 12_500)[:4] == [
+        ("r_000000", 2.5),
+        ("r_000001", 9.5),
+        ("m_000000", 9.5),
+        ("m_000001", 12.5),
+    ]

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from tests.hadoop.attached import Attached, prepare
 from tests.hadoop.jobs import LOOK_S, Job, Plan
 from tests.hadoop.launcher import Cluster
 from yarn_research.campaigns.bench import SHAPE, failure
+from yarn_research.campaigns.chosen_killed import ChosenTask, chosen_tasks, killing
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.lever_predictions import pulled
 from yarn_research.campaigns.overhead import timetable
@@ -32,6 +33,7 @@ from yarn_research.campaigns.study_jobs import again_s, ended_s, submitted
 from yarn_research.campaigns.study_judging import judged, of_loads
 from yarn_research.campaigns.study_loads import (
     CAPPED,
+    KILLED,
     LOADS,
     SCHEMES,
     Load,
@@ -130,7 +132,8 @@ def _round(stage: Stage, study: Study, of: Load, number: int) -> bool:
         run |= {"sitting": stage.sitting, "began": now(), "load_before": load()}
         began_s = time.monotonic()
         try:
-            seen = run_once(stage, of, scheme, run["number"])
+            before = study.runs[-1].get("chosen", ()) if scheme == KILLED else ()
+            seen = run_once(stage, of, scheme, run["number"], [ChosenTask(*each) for each in before])
         except Exception as problem:
             seen = {"left_out": failure(problem)}
             traceback.print_exc()
@@ -144,31 +147,38 @@ def _round(stage: Stage, study: Study, of: Load, number: int) -> bool:
     return True
 
 
-def run_once(stage: Stage, of: Load, name: str, number: int) -> dict[str, Any]:
-    """Run one scheme once; return what was seen."""
+def run_once(
+    stage: Stage, of: Load, name: str, number: int, chosen_before: Sequence[ChosenTask] = ()
+) -> dict[str, Any]:
+    """Run one scheme once; return what was seen. ``chosen_before``: the tasks that are killed."""
     scheme, cluster = SCHEMES[name], stage.cluster
     cluster.restart_manager(changes(scheme, of))
     if not scheme.attached:
-        return _jobs(stage, of, name, number)
+        return _jobs(stage, of, name, number, chosen_before)
     with Attached(cluster, stage.folder / f"state-{number}", scheme.options) as daemon:
         seen = _jobs(stage, of, name, number)
         seen |= {"suspended": len(daemon.reached("freed")), "asked": len(daemon.asked())}
         seen |= {"levers": [each._asdict() for each in pulled(daemon.records())]}
+        seen |= {"chosen": chosen_tasks(daemon.records(), seen["research"]["started_ms"])}
     return seen
 
 
-def _jobs(stage: Stage, of: Load, name: str, number: int) -> dict[str, Any]:
+def _jobs(
+    stage: Stage, of: Load, name: str, number: int, chosen_before: Sequence[ChosenTask] = ()
+) -> dict[str, Any]:
     scheme, at = SCHEMES[name], f"{number:03d}"
     patient = hurried = None
     waited: list[dict[str, Any]] = []
+    killed: list[str] = []
     if scheme.with_research:
         patient = submitted(stage.cluster, wrapped(of.research, scheme), stage.folder, at)
     if scheme.with_production:
         begins_s = None if patient is None else arrives_s(of, patient)
-        with _capped(stage.cluster, name == CAPPED, begins_s):
+        capped = _capped(stage.cluster, name == CAPPED, begins_s)
+        with capped, killing(patient if chosen_before else None, chosen_before) as killed:
             hurried = _production(stage, of, number, begins_s)
             waited = [_seen(stage.cluster, job) for job in hurried]
-    found: dict[str, Any] = {"production": waited}
+    found: dict[str, Any] = {"production": waited, "killed": killed}
     if patient is not None:
         seen = _seen(stage.cluster, patient)
         lost = {"again_s": round(again_s(patient), 3), "twice": patient.groups_twice()}

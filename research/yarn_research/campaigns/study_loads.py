@@ -71,7 +71,9 @@ def _java(name: str, queue: str, maps: int, user: str) -> Plan:
 
 MOST = ("production-alone", "research-alone", "as-shipped", "mix-2", "yarn-tuned")
 THREE = ("as-shipped", "mix-2", "yarn-tuned")
-PRICED = ("mix-2", "mix-2-killed", "yarn-tuned", "soft-cap")
+KILLED = "mix-2-killed"
+"""Follows ``mix-2`` in each round: what that chose is killed, as late, without yarnctl."""
+PRICED = ("mix-2", KILLED, "yarn-tuned", "soft-cap")
 """Of the price of a second (research/notes/plan-second-worth.md)."""
 
 LOADS = {
@@ -154,19 +156,17 @@ LOADS = {
 }
 
 _SHIPPED = Scheme("as-shipped", 95, 5, attached=True)
-_MIX = ("--eviction", "mix", "--may-lose", "2%")
-_KILLED = ("--order-timeout-s", "1", "--kill-on-timeout")
 SCHEMES = {
     scheme.name: scheme
     for scheme in (
         Scheme("production-alone", 95, 5, with_research=False),
         Scheme("research-alone", 95, 5, with_production=False),
         _SHIPPED,
-        _SHIPPED._replace(name="mix-2", options=_MIX),
+        _SHIPPED._replace(name="mix-2", options=("--eviction", "mix", "--may-lose", "2%")),
         Scheme("yarn-tuned", 95, 5, monitored=True, settings=TUNED),
         Scheme("yarn-capped", 95, 5, monitored=True, settings={**TUNED, **MUTABLE}),
-        _SHIPPED._replace(name="victims-killed", options=_KILLED),
-        _SHIPPED._replace(name="mix-2-killed", options=(*_MIX, *_KILLED)),
+        _SHIPPED._replace(name="victims-killed", options=("--order-timeout-s", "1", "--kill-on-timeout")),
+        Scheme(KILLED, 95, 5),
         Scheme("soft-cap", 25, 75),
     )
 }
@@ -203,6 +203,9 @@ def order_of(load: Load, number: int) -> list[str]:
     """Return the schemes of a round (from 1), in the order in which they run."""
     found = list(load.schemes)
     random.Random(f"{load.name}-{number}").shuffle(found)
+    if KILLED in found:
+        found.remove(KILLED)
+        found.insert(found.index("mix-2") + 1, KILLED)
     return found
 
 
