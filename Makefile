@@ -14,8 +14,8 @@ TASK_RUNNER := yarnctl/task_runner/yarnctl_task.py
 RUNNER_SOURCES := $(shell find yarnctl/task_runner/runner -name '*.py' -o -name '*.sh') \
     yarnctl/task_runner/build.py yarnctl/task_runner/shipped.py
 ACTORS := $(shell cat tests/architecture/actors.txt)
-# More than cores: the tests that play a cluster wait most of the time. Each worker collects every test.
-WORKERS ?= 3
+# Each worker collects every test, 6 s of processor time.
+WORKERS ?= 2
 # Keep bytecode, whatever the shell says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 SEED ?= 1

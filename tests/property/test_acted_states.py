@@ -58,7 +58,11 @@ def no_priority(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("plant", "states"),
-    [(no_parents_maximum, STATES[:50]), (no_user_limit, STATES), (no_priority, STATES[:50])],
+    [
+        (no_priority, STATES[:50]),
+        pytest.param(no_parents_maximum, STATES[:50], marks=pytest.mark.thorough),
+        pytest.param(no_user_limit, STATES, marks=pytest.mark.thorough),
+    ],
 )
 def test_a_planted_fault_makes_orders_vain(
     plant: Callable[[pytest.MonkeyPatch], None], states: range, monkeypatch: pytest.MonkeyPatch

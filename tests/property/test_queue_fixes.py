@@ -210,7 +210,7 @@ def findings(facts: Facts) -> dict[str, tuple[str, str, str]]:
     return {one.id: (one.severity, one.seen, one.fix) for one in judge(facts) if one.id in RULES}
 
 
-@pytest.mark.parametrize("begin", [0, 30, *more((60, 90))])
+@pytest.mark.parametrize("begin", [0, *more((30, 60, 90))])
 def test_a_printed_fix_ends_its_finding_and_keeps_the_tree_legal(begin: int) -> None:
     fixed: set[str] = set()
     for seed in range(begin, begin + 30):

@@ -21,7 +21,7 @@ from hypothesis.strategies import SearchStrategy
 from tests.golden.tables import GUARD_FREE, app, cluster, task, with_
 from tests.property.playing import UNTIL_MS
 from tests.property.scenarios import Scenario, mix_scenarios, scenarios, spark_scenarios
-from tests.thoroughness import examples, is_thorough
+from tests.thoroughness import examples, is_thorough, more
 from tests.unit.service.played import PublishedRun
 from yarnctl.api.cluster_answers import WaitingKind
 from yarnctl.daemon.view import why_waiting
@@ -453,7 +453,9 @@ def watch(view: View, controller: Controller, tally: Counter[str]) -> None:
             assert count == _view(controller.verdicts[name].snapshot, job).containers - 1, (job, waiting)
 
 
-@pytest.mark.parametrize("drawn", [scenarios(("natjam",), faulty=True), mix_scenarios(), spark_scenarios()])
+@pytest.mark.parametrize(
+    "drawn", [spark_scenarios(), *more((scenarios(("natjam",), faulty=True), mix_scenarios()))]
+)
 def test_every_view_of_the_emulator_has_one_true_reason_each(drawn: SearchStrategy[Scenario]) -> None:
     tally: Counter[str] = Counter()
 

@@ -16,6 +16,7 @@ from emulator.scenario import Scenario, check, prepare, setup
 from emulator.scenario.record import QueueEntry, WorkloadEntry
 from emulator.virtual.run import Run, run_scheme
 from emulator.virtual.schemes import SCHEMES
+from tests.thoroughness import more
 from tests.unit.scheduler_files import LABELLED, NESTED, USERS, write_file
 from yarnctl.deciding.reasons.demand import QueueAtGuarantee
 from yarnctl.deciding.records import Decision, Refusal
@@ -56,7 +57,7 @@ def test_jobs_go_to_the_named_leaves_and_yarnctl_acts_between_them(scenario):
         assert bool(result.suspensions) is (name == "natjam")
 
 
-@pytest.mark.parametrize("scheme", ["natjam", "kill", "mix"])
+@pytest.mark.parametrize("scheme", ["mix", *more(("natjam", "kill"))])
 def test_a_queue_below_its_guarantee_takes_without_lists_of_names(scenario, scheme):
     """Only lab is over its share: prod takes from it up to its guarantee, then refuses itself more."""
     scenario = msgspec.structs.replace(
