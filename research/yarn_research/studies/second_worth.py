@@ -3,7 +3,7 @@
 The mix is played as shipped, with the governor.
 
 ``python -m yarn_research.studies.second_worth --trace FB-2009_samples_24_times_1hr_0.tsv --kept DIR --output
-FILE [--minutes N]`` plays the plan's steps in their order, until the time is over, and writes FILE. What DIR
+FILE [--minutes N] [--clusters 50x8]`` plays the plan's steps in their order, until the time is over, and writes FILE. What DIR
 holds is not played again. A run begins only before the end of the time.
 """
 
@@ -82,12 +82,16 @@ def scenario_of(cluster: tuple[int, int], trace: str) -> Scenario:
 
 
 def play(
-    trace: str, kept: Path, until_s: float, clock: Callable[[], float] = time.monotonic
+    trace: str,
+    kept: Path,
+    until_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    clusters: Sequence[tuple[int, int]] = (SMALL, MIDDLE, LARGE),
 ) -> list[dict[str, Any]]:
     """Play the plan until an instant of the clock; return an entry for each cluster, pair and seed."""
     entries: dict[tuple[Any, ...], dict[str, Any]] = {}
     studies: dict[tuple[int, int], Study] = {}
-    for step in plan():
+    for step in (step for step in plan() if step.cluster in clusters):
         if step.cluster not in studies:
             studies[step.cluster] = prepare_study(scenario_of(step.cluster, trace), (), 1, None, PAIRS)
         whole, (nodes, slots) = studies[step.cluster], step.cluster
@@ -235,10 +239,13 @@ def main() -> None:
     parser.add_argument("--kept", required=True, type=Path)
     parser.add_argument("--output", required=True, type=Path)
     parser.add_argument("--minutes", type=float, default=1e6)
+    named = {f"{nodes}x{slots}": (nodes, slots) for nodes, slots in (SMALL, MIDDLE, LARGE)}
+    parser.add_argument("--clusters", nargs="+", choices=named, default=list(named))
     given = parser.parse_args()
     record = head("second-worth")
     begun = time.monotonic()
-    entries = play(given.trace, given.kept, begun + given.minutes * 60)
+    clusters = [named[name] for name in given.clusters]
+    entries = play(given.trace, given.kept, begun + given.minutes * 60, clusters=clusters)
     terms = {
         "trace": Path(given.trace).stem,
         "production_peak": 1.0,
@@ -246,6 +253,7 @@ def main() -> None:
         "second_worth_ratio": SECOND_WORTH_RATIO,
         "kills_max": KILLS_MAX,
         "plan": "research/notes/plan-second-worth.md",
+        "clusters": given.clusters,
         "steps_of_the_plan": len(list(plan())),
         "minutes": round((time.monotonic() - begun) / 60, 1),
     }
