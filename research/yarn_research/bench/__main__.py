@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from yarn_research.bench import tick, tick_mix
+from yarn_research.bench import live_large, tick, tick_mix
 from yarn_research.bench.admission import admission_simpy
 from yarn_research.bench.emulator import emulator_250, emulator_5000, emulator_simpy
 from yarn_research.bench.heartbeats import heartbeats_row
@@ -57,6 +57,7 @@ BENCHES: dict[str, Bench] = {
         requests_row, partial(requests_row, maps=19, nodes=2, slots=10, seconds=8.0, lead_s=8.0)
     ),
     "live-size": Bench(live_size, partial(live_size, count=200, seconds=2.0)),
+    "live-large": Bench(live_large.live_large, partial(live_large.live_large, live_large.SMALL)),
     "runner-overhead": Bench(runner_overhead, partial(runner_overhead, mb=10, pairs=1)),
     "manifest": Bench(manifest_row, partial(manifest_row, rounds=1)),
     "ten-orders": Bench(ten_orders_row, partial(ten_orders_row, rounds=1)),
