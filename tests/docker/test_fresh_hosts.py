@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 
 from tests.docker.engine import IMAGE_MADE_S, Engine
-from tests.docker.fresh_host import PAGE, Network, commands_of
+from tests.docker.fresh_host import PAGE, Host, Network, commands_of
 from tests.release.playing import ROOT
 
 COMMANDS_MAX = 3
 IMAGE = "yarnctl:fresh-test"
+NO_ZOOKEEPER = "zookeeper://127.0.0.1:1/yarnctl"
+RESTORE = f"/opt/yarnctl/bin/yarnctl restore --all --rm http://rm.example:8088 --lock {NO_ZOOKEEPER}"
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,7 @@ def test_release_observes_after_the_commands_of_the_page(network: Network, headi
         host.type(command)
     host.wait_observing()
     print(f"{heading}: {len(commands)} commands, {time.monotonic() - began_s:.1f} s")
+    assert_it_tries_zookeeper(host)
 
 
 def test_image_observes_after_the_command_of_the_page(network: Network) -> None:
@@ -58,6 +61,12 @@ def test_image_observes_after_the_command_of_the_page(network: Network) -> None:
     host = network.seen_from(container)
     host.wait_observing()
     assert host.user() == "10001"
+    assert_it_tries_zookeeper(host)
+
+
+def assert_it_tries_zookeeper(host: Host) -> None:
+    """The extra ``ha`` is in the file: a server is missing, not a package."""
+    assert "ZooKeeper 127.0.0.1:1: no answer" in host.printed(RESTORE)
 
 
 def test_page_says_how_few_commands_are_needed() -> None:
