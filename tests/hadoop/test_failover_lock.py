@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import signal
 import subprocess
@@ -18,14 +19,21 @@ from tests.hadoop.needing import need_hadoop
 from tests.hadoop.zookeeper import ZooKeeper
 from tests.live.lowered_live import ROOT, Daemon, Queue
 from tests.live.test_all_in_one import wait_until
-from yarnctl.errors import Unreachable
+from tests.unit.test_lock_options import written
+from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.kazoo_session import KazooSession
 from yarnctl.hadoop.lock import LockKind
 from yarnctl.hadoop.zookeeper_lock import ZooKeeperLock, lock_address
 
 pytest.importorskip("kazoo", reason="the extra ha is not installed")
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError
+from kazoo.security import OPEN_ACL_UNSAFE
+
 SESSION_S = 20
 """Long, because a busy machine answers late."""
+LOGIN = "yarnctl:a-password-of-tests"
+TOML = re.compile(r"```toml\n(.*?)```", re.DOTALL)
 
 
 class AnyKind(LockKind):
@@ -45,9 +53,10 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
         yield server
 
 
-def candidate(zookeeper: ZooKeeper, folder: str, name: str) -> ZooKeeperLock:
+def candidate(zookeeper: ZooKeeper, folder: str, name: str, login: str = "") -> ZooKeeperLock:
     address = lock_address(f"zookeeper://{zookeeper.address}/{folder}", SESSION_S)
     assert address is not None
+    address = address._replace(login=login)
     return ZooKeeperLock(KazooSession(address), address, AnyKind(), name, host=f"h-{name}")
 
 
@@ -98,9 +107,59 @@ def test_a_session_survives_a_restart_of_the_server_and_nothing_is_held_meanwhil
 
 
 @pytest.mark.xdist_group("zookeeper")
+def test_only_the_login_of_the_holder_can_remove_it_or_be_the_next(
+    zookeeper: ZooKeeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    ann, bob = candidate(zookeeper, "c/d", "ann", LOGIN), candidate(zookeeper, "c/d", "bob", LOGIN)
+    stranger = KazooClient(zookeeper.address, auth_data=[("digest", "yarnctl:another-password")])
+    try:
+        wait_until(lambda: acquired(ann), "ann holds it")
+        wait_until(lambda: acquired(bob) or bob.has_rival, "bob waits")
+        stranger.start(60)
+        for refused in (
+            lambda: stranger.get_children("/c/d"),
+            lambda: stranger.create("/c/d/eve-0000000000", b""),
+            lambda: stranger.delete("/c/d/ann-0000000000"),
+            lambda: stranger.set("/c/d/ann-0000000000", b""),
+            lambda: stranger.set_acls("/c/d", OPEN_ACL_UNSAFE),
+            lambda: stranger.delete("/c/d"),
+        ):
+            with pytest.raises(NoAuthError):
+                refused()
+        for login in ("", "yarnctl:another-password"):
+            eve = candidate(zookeeper, "c/d", "eve", login)
+            with pytest.raises(BadInput, match="may not use the lock's folder; give all daemons the same"):
+                wait_until(lambda one=eve: acquired(one), "eve is refused")
+            eve.release()
+        assert ann.renew()
+        ann.release()
+        wait_until(lambda: acquired(bob), "bob holds it")
+    finally:
+        for each in (ann, bob):
+            each.release()
+        stranger.stop()
+    assert "Connecting to" in caplog.text
+    assert "a-password-of-tests" not in caplog.text
+
+
+@pytest.mark.xdist_group("zookeeper")
+def test_a_folder_of_everybody_gives_no_lock_to_a_login(zookeeper: ZooKeeper) -> None:
+    before, ann = candidate(zookeeper, "e", "before"), candidate(zookeeper, "e", "ann", LOGIN)
+    try:
+        wait_until(lambda: acquired(before), "it holds without a login")
+        before.release()
+        with pytest.raises(BadInput, match="/e is open to world:anyone, not to the login"):
+            wait_until(lambda: acquired(ann), "ann is refused")
+    finally:
+        ann.release()
+
+
+@pytest.mark.xdist_group("zookeeper")
 def test_the_standby_restores_what_a_killed_leader_lowered(zookeeper: ZooKeeper, tmp_path: Path) -> None:
-    page = (ROOT / "docs/operations.md").read_text()
-    (block,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    (block,) = TOML.findall((ROOT / "docs/operations.md").read_text())
+    block += "".join(TOML.findall((ROOT / "docs/access.md").read_text()))
+    block = block.replace("/etc/yarnctl/lock-login", str(written(tmp_path / "lock-login", LOGIN)))
     settings = tmp_path / "yarnctl.toml"
     settings.write_text(re.sub("zk1.*2181", zookeeper.address, block).replace("-s = 10", f"-s = {SESSION_S}"))
     locking = ("--config", str(settings))
