@@ -42,6 +42,12 @@ class KazooSession:
             auth_data=[("digest", address.login)] if user else None,
             default_acl=self._access,
             logger=_LOG,
+            use_ssl=address.tls.authorities is not None,
+            ca=address.tls.authorities,
+            certfile=address.tls.certificate,
+            keyfile=address.tls.key,
+            keyfile_password="",  # never ask a terminal
+            check_hostname=True,
         )
         self._client.start_async()
 

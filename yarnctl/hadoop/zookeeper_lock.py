@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -36,6 +37,14 @@ _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:]{2,45}\]")
 _FOLDER = re.compile(r"(/[A-Za-z0-9._-]{1,100}){1,10}")
 
 
+class ZooKeeperTls(NamedTuple):
+    """PEM files: authorities of the servers (None: no TLS), and this process's certificate with its key."""
+
+    authorities: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
 class ZooKeeperAddress(NamedTuple):
     """The folder of a lock: ``hosts`` with ports, the folder's path, and the requested session time-out.
 
@@ -46,6 +55,7 @@ class ZooKeeperAddress(NamedTuple):
     folder: str
     session_ms: int
     login: str = ""
+    tls: ZooKeeperTls = ZooKeeperTls()
 
     def __repr__(self) -> str:
         """Return the place, without the password."""
