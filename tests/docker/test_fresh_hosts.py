@@ -26,7 +26,8 @@ from tests.release.playing import ROOT, UNIT
 COMMANDS_MAX = 3
 IMAGE = "yarnctl:fresh-test"
 NO_ZOOKEEPER = "zookeeper://127.0.0.1:1/yarnctl"
-RESTORE = f"/opt/yarnctl/bin/yarnctl restore --all --rm http://rm.example:8088 --lock {NO_ZOOKEEPER}"
+CLUSTER = "--rm http://rm.example:8088 --name-node http://rm.example:8088"
+RESTORE = f"/opt/yarnctl/bin/yarnctl restore --all {CLUSTER} --lock {NO_ZOOKEEPER}"
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +90,10 @@ def test_image_observes_after_the_command_of_the_page(network: Network) -> None:
     del words[port : port + 2]  # an internal network publishes nothing
     words[words.index("yarnctl")] = IMAGE
     words[words.index("yarnctl:/state")] = "/state"
-    container = network.start(*words)
-    host = network.seen_from(container)
+    began_s = time.monotonic()
+    host = network.seen_from(network.start(*words))
     host.wait_observing()
+    print(f"Image: 2 commands, {time.monotonic() - began_s:.1f} s after it was loaded")
     assert host.user() == "10001"
     assert_it_tries_zookeeper(host)
 
