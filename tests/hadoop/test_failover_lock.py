@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -135,7 +136,7 @@ def test_only_the_login_of_the_holder_can_remove_it_or_be_the_next(
         for login in ("", "yarnctl:another-password"):
             eve = candidate(zookeeper, "c/d", "eve", login)
             with pytest.raises(BadInput, match="may not use the lock's folder; give all daemons the same"):
-                wait_until(lambda one=eve: acquired(one), "eve is refused")
+                wait_until(partial(acquired, eve), "eve is refused")
             eve.release()
         assert ann.renew()
         ann.release()
