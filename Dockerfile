@@ -7,7 +7,7 @@ RUN apt-get update \
 COPY . /src/
 RUN python3 -m venv --without-pip /opt/yarnctl \
  && python3 -m pip --python /opt/yarnctl/bin/python install --no-cache-dir --no-warn-script-location \
-        --constraint /src/release/constraints.txt '/src[emulator]'
+        --constraint /src/release/constraints.txt '/src[emulator,ha]'
 
 FROM debian:bookworm-slim
 RUN apt-get update \

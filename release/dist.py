@@ -24,23 +24,25 @@ from release.shared_files import source_epoch_s, write
 ROOT = Path(__file__).parents[1]
 CONSTRAINTS = ROOT / "release" / "constraints.txt"
 INSTALLER = ROOT / "release" / "install.sh"
+ALWAYS = "ha"
+"""The extra in each file with packages: a second daemon is decided on later, on a host without a network."""
 
 
 class Release(NamedTuple):
     """What is made: ``folder`` receives the files; ``python``: the program's name with its minor version.
 
-    ``extras`` of yarnctl are in each file with packages, separated by commas: ``kerberos``.
+    ``extras`` of yarnctl are in each file with packages, separated by commas: ``ha,kerberos``.
     """
 
     folder: Path
     version: str
     python: str
     epoch_s: int
-    extras: str = ""
+    extras: str = ALWAYS
 
     def extended(self, name: str) -> str:
         """Return a name of yarnctl with the extras, as pip reads it."""
-        return f"{name}[{self.extras}]" if self.extras else name
+        return f"{name}[{self.extras}]"
 
 
 def main() -> None:
@@ -60,10 +62,11 @@ def main() -> None:
 
 
 def this_release(folder: Path, extras: str = "") -> Release:
-    """Return the release of this tree, by this Python."""
+    """Return the release of this tree, by this Python; ``extras``: those besides ``ALWAYS``."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     python = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    return Release(folder, project["version"], python, source_epoch_s(), extras)
+    packed = ",".join(filter(None, (ALWAYS, extras)))
+    return Release(folder, project["version"], python, source_epoch_s(), packed)
 
 
 def make_archives(release: Release, tree: Path = ROOT) -> tuple[Path, Path]:

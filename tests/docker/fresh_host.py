@@ -100,6 +100,10 @@ class Host:
             accept = "; [ $? -le 1 ]" if "config init" in command else ""
             self.network.docker("exec", self.container, "sh", "-c", command + accept)
 
+    def printed(self, command: str) -> str:
+        """Return what a command as root prints, with its errors, whatever its status."""
+        return self.network.docker("exec", self.container, "sh", "-c", f"{{ {command}; }} 2>&1 || true")
+
     def _play_systemd(self) -> None:
         unit = settings()
         credential, source = unit["LoadCredential"][0].split(":")

@@ -21,13 +21,16 @@ NAMES = ("zookeeper", "snappy-java", "metrics-core", "netty", "commons-io", "slf
 
 
 class ZooKeeper:
-    """One server with its data in ``folder``; ``address`` is HOST:PORT. A context manager."""
+    """One server with its data in ``folder``; ``address`` is HOST:PORT. A context manager.
 
-    def __init__(self, folder: Path, version: str = "3.4.2", tick_ms: int = TICK_MS) -> None:
+    ``more``: lines of its settings.
+    """
+
+    def __init__(self, folder: Path, version: str = "3.4.2", tick_ms: int = TICK_MS, more: str = "") -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             self.port: int = listener.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
-        self._folder, self._version, self._tick_ms = folder, version, tick_ms
+        self._folder, self._version, self._tick_ms, self._more = folder, version, tick_ms, more
         self.process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -43,7 +46,7 @@ class ZooKeeper:
         options = self._folder / "zoo.cfg"
         options.write_text(
             f"tickTime={self._tick_ms}\ndataDir={self._folder / 'data'}\nclientPortAddress=127.0.0.1\n"
-            f"clientPort={self.port}\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n"
+            f"clientPort={self.port}\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n{self._more}"
         )
         found = [one for one in jars(self._version).glob("*.jar") if one.name.startswith(NAMES)]
         words = ["java", "-Xmx128m", "-cp", ":".join(map(str, found))]

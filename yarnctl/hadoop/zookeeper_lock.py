@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -36,12 +37,29 @@ _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:]{2,45}\]")
 _FOLDER = re.compile(r"(/[A-Za-z0-9._-]{1,100}){1,10}")
 
 
+class ZooKeeperTls(NamedTuple):
+    """PEM files: authorities of the servers (None: no TLS), and this process's certificate with its key."""
+
+    authorities: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
 class ZooKeeperAddress(NamedTuple):
-    """The folder of a lock: ``hosts`` with ports, the folder's path, and the requested session time-out."""
+    """The folder of a lock: ``hosts`` with ports, the folder's path, and the requested session time-out.
+
+    ``login``: USER:PASSWORD, which alone may use the folder ("": everybody may).
+    """
 
     hosts: tuple[str, ...]
     folder: str
     session_ms: int
+    login: str = ""
+    tls: ZooKeeperTls = ZooKeeperTls()
+
+    def __repr__(self) -> str:
+        """Return the place, without the password."""
+        return f"zookeeper://{','.join(self.hosts)}{self.folder}"
 
 
 class NodeStatus(NamedTuple):
@@ -60,6 +78,9 @@ class ZooKeeperSession(Protocol):
 
     def names(self, folder: str) -> Sequence[str]:
         """Return the names in a folder, which is made if it is missing."""
+
+    def require_own(self, folder: str) -> None:
+        """Raise BadInput if the session has a login, and another one may use the folder, too."""
 
     def create(self, path: str, data: bytes) -> None:
         """Create an ephemeral node of this session; ZooKeeper appends a sequence number of ten digits."""
@@ -181,8 +202,9 @@ class ZooKeeperLock:
         return next((found for name in self._candidates() if (found := self._read(name))), None)
 
     def require_kind(self) -> None:
-        """Write the kind in HDFS, once; raises BadInput if another kind of lock is used there."""
+        """Write the kind in HDFS, once; raises BadInput for another kind there, or an open folder."""
         self._session.names(self._folder)
+        self._session.require_own(self._folder)
         folder = self._session.status(self._folder)
         if folder is not None:
             self._lock_kind.require(f"{KIND} {self._folder} {folder.czxid:x}")
@@ -199,6 +221,7 @@ class ZooKeeperLock:
             self._renewed_at = None
             return False
         if found.czxid != self.term:
+            self.require_kind()  # again: an empty folder could be replaced until the node was in it
             self._fence(found.czxid)
         self._node, self.term, self._renewed_at = name, found.czxid, began
         return self.held

@@ -9,12 +9,15 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Sequence
 
-from yarnctl.errors import Unreachable
+from yarnctl.errors import BadInput, Unreachable
 from yarnctl.hadoop.zookeeper_lock import NodeStatus
 
 
 class LittleEnsemble:
-    """``nodes``: path -> data, transaction and owner; ``sequence``: the next number in each folder."""
+    """``nodes``: path -> data, transaction and owner; ``sequence``: the next number in each folder.
+
+    ``is_open``: other logins than the sessions' may use the folder.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, tuple[bytes, int, int]] = {}
@@ -22,6 +25,7 @@ class LittleEnsemble:
         self.watches: dict[str, list[Callable[[], None]]] = {}
         self.czxid = 0x100000000
         self.opened = 0
+        self.is_open = False
 
     def next_session(self) -> int:
         """Return the id of a new session, at a server of its own: each is smaller than the one before."""
@@ -67,6 +71,11 @@ class LittleSession:
         if folder not in self.ensemble.nodes:
             self.ensemble.put(folder, b"", 0)
         return self._told([posixpath.basename(one) for one in self.ensemble.nodes if _above(one) == folder])
+
+    def require_own(self, folder: str) -> None:
+        self._ask("require_own")
+        if self.ensemble.is_open:
+            raise BadInput(folder, "is open")
 
     def create(self, path: str, data: bytes) -> None:
         self._ask("create")

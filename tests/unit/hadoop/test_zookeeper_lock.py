@@ -223,6 +223,24 @@ def test_the_lock_in_hdfs_and_that_in_zookeeper_exclude_each_other(site: Site) -
             LockFile(hdfs, LOCK_PATH, "carl", 10_000, site.clock).acquire()
 
 
+def test_no_candidate_is_put_into_a_folder_that_others_may_change(site: Site) -> None:
+    site.ensemble.is_open = True
+    ann, session = site.candidate("ann")
+    with pytest.raises(BadInput, match="is open"):
+        ann.acquire()
+    assert "create" not in session.asked
+
+
+def test_a_folder_that_was_replaced_before_the_candidate_was_in_it_gives_no_lock(site: Site) -> None:
+    ann, session = site.candidate("ann")
+    session.after = lambda: setattr(site.ensemble, "is_open", "create" in session.asked)
+    for _ in range(2):
+        with pytest.raises(BadInput, match="is open"):
+            ann.acquire()
+        assert not ann.held
+    assert session.asked.count("create") == 1
+
+
 class Wandering:
     """A candidate whose connection comes and goes; the ensemble ends a session 6 s after its last request."""
 
