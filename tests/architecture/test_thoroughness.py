@@ -79,3 +79,11 @@ def test_a_change_must_pass_the_tests_and_thorough_leaves_nothing_out():
     recipe = re.search(r"^test-thorough:.*\n\t(.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe is not None
     assert "$(TESTS) --thorough" in recipe[1]
+
+
+def test_each_path_in_the_commands_of_planted_faults_exists() -> None:
+    """Pytest fails at a path that is gone, and each planted fault would count as noticed."""
+    files = sorted(ROOT.glob("tests/mutation/*.toml"))
+    named = {word for file in files for word in re.findall(r"(?:research/)?tests/[\w./]+", file.read_text())}
+    assert len(named) > len(files)
+    assert not [word for word in sorted(named) if not (ROOT / word).exists()]
