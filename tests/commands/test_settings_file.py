@@ -14,9 +14,12 @@ from typing import Any
 import click
 import pytest
 
+from yarnctl.attach.check.next_steps import NextSteps
+from yarnctl.attach.check.preflight import CheckResult, Severity
 from yarnctl.cli import PROGRAM, settings_file
 from yarnctl.cli import config as config_command
 from yarnctl.cli.config import toml_text
+from yarnctl.cli.grouped_help import first_sentence
 from yarnctl.cli.run import RELOADED, command
 from yarnctl.cli.settings_file import settings_of, variable_of
 from yarnctl.command_line import exit_status_of
@@ -246,6 +249,7 @@ def test_500_broken_files_are_each_rejected_by_key(
         ("[run]\nin-flight-least = true", "True is not a whole number from 1"),
         ("[run]\ntoken-file = 'token'", "'token' is not an absolute path"),
         ("[run]\nmode = 'queue'", "'queue' is not one of queues, guarantees, deadlines"),
+        (f"[run]\nmode = '{'q' * 99}'", f"run.mode: '{'q' * 79} is not one of"),
         ("[run]\nrm = 'http://h:1'", 'is not a list of texts, for example ["a", "b"]'),
         ("[run]\nrm = ['http://u:secret@h:1']", "contains a user or a password"),
         ("[cluster]\nresource_managers = ['http://u:secret@h:1']", "contains a user or a password"),
@@ -400,6 +404,19 @@ def test_check_without_a_file_names_the_place(tmp_path: Path, capsys: pytest.Cap
     assert exit_status_of(PROGRAM, ["config", "check"]) == 0
 
 
+@pytest.mark.parametrize(("severity", "status"), [("warn", 0), ("fail", 1)])
+def test_init_names_the_checks_that_fail(
+    severity: Severity, status: int, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    steps = NextSteps("", ("yarnctl", "run", "--rm", "http://h:1"))
+    results = {"queues": CheckResult(severity, "")}
+    monkeypatch.setattr("yarnctl.cli.check.examined", lambda *given: (results, steps))
+    words = ["config", "init", "--rm", "http://h:1", "--file", str(tmp_path / "y.toml")]
+    assert exit_status_of(PROGRAM, words) == status
+    assert ("1 checks fail: queues; run" in capsys.readouterr().out) is bool(status)
+
+
 def test_written_file_is_whole_and_replaces_only_by_force(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -440,6 +457,13 @@ def test_help_is_grouped_and_help_all_has_every_option(capsys: pytest.CaptureFix
     assert "--admission-kappa" not in short
     assert "--help-all" in short
     assert len(short.splitlines()) < 0.7 * len(whole.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("One. Two.  [x]  [y]", "One.  [x]  [y]"), ("No stop  [x]", "No stop  [x]"), ("", "")]
+)
+def test_short_help_has_the_first_sentence_and_the_default(text: str, shown: str) -> None:
+    assert first_sentence(text) == shown
 
 
 def test_reloaded_options_exist() -> None:

@@ -13,7 +13,7 @@ from tests.unit.daemon.test_market_desk import ESTIMATE, market
 from yarnctl.deciding.admission.book import Admission, AdmissionStore
 from yarnctl.deciding.admission.entries import AdmissionRound
 from yarnctl.deciding.admission.offering import Cheaper, cheaper_later
-from yarnctl.deciding.admission.records import Budget
+from yarnctl.deciding.admission.records import Budget, Plan
 from yarnctl.deciding.records import Record
 from yarnctl.errors import Different
 from yarnctl.journal.explaining.explain import explain, in_words
@@ -75,16 +75,26 @@ def test_what_a_later_deadline_is_told_to_cost_is_what_it_costs_who_asks_for_it(
         assert asked.plan.price_mtokens == each.price_mtokens
 
 
-def told_later(records: list[Record], sequence: int) -> list[Cheaper]:
-    """Return the cheaper deadlines of the round that decided on a request."""
+def told_later(records: list[Record], sequence: int, decided: Plan | None = None) -> list[Cheaper]:
+    """Return the cheaper deadlines of the round that decided on a request; ``decided``: as if so."""
     store = AdmissionStore()
     for record in records:
         if isinstance(record, AdmissionRound) and store.gate is not None:
             for plan in record.plans:
                 if plan.sequence == sequence:
-                    return cheaper_later(store.gate, record, plan)
+                    return cheaper_later(store.gate, record, decided or plan)
         store.take(record)
     raise AssertionError(f"no round decided on number {sequence}")
+
+
+def test_without_a_price_or_an_offer_nothing_is_told() -> None:
+    there = market()
+    sold = there.ask(10, 3, estimate=ESTIMATE, budget=Budget("analytics", 10**9))
+    assert told_later(there.records, sold.sequence)
+    free = msgspec.structs.replace(sold.plan, price_mtokens=None)
+    assert told_later(there.records, sold.sequence, free) == []
+    nobody = msgspec.structs.replace(sold.plan, sequence=99)
+    assert told_later(there.records, sold.sequence, nobody) == []
 
 
 def test_two_that_are_decided_in_one_round_are_priced_one_after_the_other() -> None:

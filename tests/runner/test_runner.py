@@ -545,6 +545,11 @@ def test_a_missing_reducer_fails(tmp_path):
     assert Job(tmp_path).run(b"", ["./no-such-program"], promise=False)[0] == 127
 
 
+def test_a_reducer_that_may_not_be_executed_fails_as_in_a_shell(tmp_path):
+    (tmp_path / "reducer").touch(0o600)
+    assert Job(tmp_path).run(b"", [str(tmp_path / "reducer")])[0] == 126
+
+
 def test_no_input_at_all(tmp_path):
     assert Job(tmp_path).run(b"", python(SUM)) == (0, b"")
 

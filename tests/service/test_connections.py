@@ -133,6 +133,8 @@ def test_who_reads_a_little_has_as_long_for_the_next() -> None:
     Flow.read_paused = True  # we do not read: the caller cannot send the rest
     assert not one.is_late(22.0)
     Flow.read_paused = False
+    transport.left_bytes = 498
+    assert not one.is_late(22.0), "it has read on"
 
 
 FLOODS: dict[str, Callable[[socket.socket], object]] = {

@@ -132,6 +132,7 @@ def bad_table(old: str, new: str) -> str:
         (TABLE, (*COLUMNS, "--only", "finished=true"), "line 1: column 'finished' does not exist"),
         (TABLE, (*COLUMNS, "--only", "ended=maybe"), "contains no runs"),
         (TABLE, (*COLUMNS, "--only", "ended"), "--only ended: has no ="),
+        (TABLE, (*COLUMNS, "--only", "e" * 99), f"--only {'e' * 60}: has no ="),
         (TABLE, COLUMNS[:-2], "--elapsed-s: give exactly one"),
         (
             TABLE,

@@ -134,6 +134,13 @@ def test_justice_ends_late_jobs_above_a_threshold(threshold, ended):
     assert ends_late(request(tasks=10), JusticeChoices(drop_above_tasks=threshold)) is ended
 
 
+@pytest.mark.parametrize(("tasks", "now_ms", "containers"), [(10, 0, 10), (9, 1, 9), (10, 1, 0)])
+def test_justice_s_first_jobs_end_above_a_threshold_once_they_are_late(tasks, now_ms, containers):
+    asked, choices = request(tasks=tasks), JusticeChoices(drop_above_tasks=9)
+    found = JUSTICE.terms(JUSTICE.memory, asked, now_ms * asked.due_ms, 40, choices)
+    assert found.containers == containers
+
+
 # --- the queue and a round --------------------------------------------------------------------
 
 

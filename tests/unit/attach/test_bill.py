@@ -485,3 +485,14 @@ def test_problems_that_are_not_shown_are_counted(capsys):
     shown = capsys.readouterr().err.splitlines()
     assert len(shown) == PROBLEMS_SHOWN + 1
     assert shown[-1] == "warning: 7 more; -o json has all"
+
+
+def test_a_reduce_that_waited_for_maps_has_kept_nothing_of_that_time(world: World, monkeypatch):
+    monkeypatch.setitem(globals(), "MAPS_END_MS", NOW_MS - 80_000)  # the first reduces began 20 s earlier
+    row = world.rows()["research", "alice", "daily"]
+    assert row["kept_most_mib_s"] == (141 - 4 * 20) * 256
+
+
+def test_lost_memory_that_is_not_listed_is_that_of_the_history(world: World):
+    world.listed = [app(1, numNonAMContainerPreempted=6, preemptedMemorySeconds=-1)]
+    assert world.rows()["research", "alice", "daily"]["lost_mib_s"] == 141 * 256

@@ -316,6 +316,14 @@ def test_tasks_that_ran_again_correct_the_expectation(again, over, later_ms, map
     assert corrected.bound_ms >= corrected.lost_ms
 
 
+def test_a_stage_that_the_driver_has_forgotten_keeps_its_count():
+    tasks, look = TasksAgain(), mapping()
+    tasks.expect(look, costs(look, TERMS, NOW_MS))
+    later = drained(look, 8, over=True)
+    assert tasks.ratios(later, NOW_MS).maps == 2
+    assert tasks.ratios(later._replace(attempts=()), NOW_MS).maps == 2
+
+
 def test_an_executor_that_did_not_leave_by_an_order_corrects_nothing():
     tasks, look = TasksAgain(), mapping()
     tasks.expect(look, costs(look, TERMS, NOW_MS))

@@ -227,3 +227,8 @@ def test_read_week_refuses_a_table_of_another_program(tmp_path: Path):
         read_week(tmp_path / "week")
     with pytest.raises(BadInput, match="holds no week"):
         read_week(tmp_path / "none")
+
+
+def test_import_leaves_out_what_ended_before_its_days(servers: WeekServers, tmp_path: Path):
+    servers.listed, servers.kept = [], {"job_1_0001": ended(1, finishTime=1_000_000_000_000)}  # in 2001
+    assert servers.counts(tmp_path / "week", "--days", "3")["imported"] == 0

@@ -13,6 +13,7 @@ from tests.unit.hadoop.replaying import Heard, Replay, Reply
 from yarnctl.checkpoint.application_ends import ApplicationEnd
 from yarnctl.checkpoint.collecting import DAY_MS, WEEK_MS, ForgottenJobs, decide, why_kept, why_unknown_kept
 from yarnctl.checkpoint.contents import JobCheckpoints, TaskCheckpoints
+from yarnctl.checkpoint.opened_store import safe_bytes
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of
 from yarnctl.hadoop.http.session import open_session
@@ -125,6 +126,10 @@ def test_list_and_show(capfd) -> None:
     assert (row["generation"], row["groups_done"], row["application_state"]) == (1, 1, "RUNNING")
     (shown,) = run(capfd, hdfs, {}, "show", job)["manifests"]
     assert shown["last_key_text"] == "\\x1b[1"
+
+
+def test_only_printable_ascii_of_a_key_is_shown_as_it_is() -> None:
+    assert safe_bytes(b"\x1f ~\x7f\x80\xff\\") == r"\x1f ~\x7f\x80\xff\x5c"
 
 
 def test_list_shows_the_age_in_seconds(capfd, monkeypatch) -> None:

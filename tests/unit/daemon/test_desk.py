@@ -478,6 +478,20 @@ def test_a_history_server_that_is_away_stops_nobody_and_is_said_once(caplog):
     assert [len(each.finished) for each in taught(there)] == [0, 1]
 
 
+@pytest.mark.parametrize(("after_ms", "lessons"), [(15 * MINUTE - 1, 0), (15 * MINUTE, 1)])
+def test_history_is_asked_for_a_quarter_of_an_hour(after_ms, lessons):
+    there = AtTheDesk()
+    admission = there.ask(5)
+    there.submit(admission)
+    there.go(1_000)
+    there.yarn.end(APPLICATION)
+    while APPLICATION not in there.past.asked:
+        there.tick()
+    before, ended_at_ms = len(taught(there)), there.book.admissions[admission.admission].changed_at_ms
+    there.tick(ended_at_ms + after_ms - there.now_ms)  # with the answer that the history has nothing
+    assert len(taught(there)) - before == lessons
+
+
 def test_what_the_history_never_tells_is_let_go():
     there = AtTheDesk()
     admission = there.ask(5)

@@ -385,6 +385,14 @@ def test_withdraw_before_its_turn_is_refused_while_its_application_is_in_yarn() 
     assert (there.state(asked), balance(there)) == ("waiting", held)
 
 
+def test_lease_over_before_its_turn_is_paid_back() -> None:
+    there = market(lease_ms=10_000)
+    asked = sold_later(there)
+    held = balance(there)
+    there.go(20_000)
+    assert (there.state(asked), balance(there)) == ("withdrawn", held + (asked.plan.price_mtokens or 0))
+
+
 def test_lease_over_before_its_turn_pays_nothing_back_while_its_application_is_in_yarn() -> None:
     there = market(lease_ms=10_000)
     asked = sold_later(there)

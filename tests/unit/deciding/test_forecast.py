@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,9 +17,11 @@ from yarnctl.deciding.forecast import (
     place_pending,
 )
 from yarnctl.deciding.ledger import Ledger
+from yarnctl.deciding.model import QueueView
 from yarnctl.deciding.preemptor import DemandInput, demand
+from yarnctl.deciding.queue_node import QueueNode
 from yarnctl.deciding.settings import DEFAULT
-from yarnctl.units import at_least, minus, plus
+from yarnctl.units import NOTHING, Resources, at_least, minus, plus
 
 
 @st.composite
@@ -161,3 +164,18 @@ def test_simulation_serves_a_large_request_in_few_steps(monkeypatch):
     )
     assert sum(found.admitted["p1"].shortfalls.values()) == 500
     assert len(asked) < 20
+
+
+@pytest.mark.parametrize(
+    ("size", "own", "binds"),
+    [
+        (Resources(10, 5), NOTHING, False),
+        (Resources(11, 1), NOTHING, True),
+        (Resources(1, 6), NOTHING, True),
+        (Resources(11, 1), Resources(1, 0), False),
+    ],
+)
+def test_memory_and_vcores_of_a_queues_maximum_bind(size: Resources, own: Resources, binds: bool) -> None:
+    view = QueueView(queue="root.a", guaranteed=NOTHING, maximum=Resources(100, 10), used=Resources(90, 5))
+    node = QueueNode(view, None, None)
+    assert (node.binding(size, own) is node) is binds

@@ -37,7 +37,7 @@ ANSWER = WhatIfOut(
     starts=SpanOut(least_ms=1000, expected_ms=2000, most_ms=4000),
     complete=None,
     served=1,
-    lost_ms=0,
+    lost_ms=2500,
     overhead_ms=5000,
     deadlines=[
         FallenOut(application="r1", user="eve\x1b", deadline_at_ms=9, before_at_ms=8, after_at_ms=4009)
@@ -165,6 +165,7 @@ def test_command_prints_tasks_times_and_deadlines(asked: Asked, capsys: pytest.C
     said = capsys.readouterr().out
     assert "first container: in 2.0 s (1.0 to 4.0); all containers: not known" in said
     assert "waits: the queue is at its maximum" in said
+    assert "lost 2.5 s, overhead 5.0 s" in said
     assert "deadline falls: r1 of eve\\x1b ends 4 s late" in said
     assert "state abababababab; nothing was changed" in said
     assert asked.desk.asked == [Question(application=NEW)]
