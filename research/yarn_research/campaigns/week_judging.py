@@ -162,7 +162,8 @@ def _when(parts: Parts) -> list[WeekClaim]:
                 rows.append({"part": part, "number": job["number"], **ends[-1]._asdict()})
     count, inside = len(ends), sum(each.is_inside for each in ends)
     low, high = interval(inside, count) if count else (0.0, 1.0)
-    width = figures(ends, spans).width_ratio if count else None
+    is_ranged = count > 0 and all(len(each) > 1 for each in spans.values())
+    width = figures(ends, spans).width_ratio if is_ranged else None
     told_of = f"{low:.1%} to {high:.1%} (exact, 95 %) meets 87 to 93 %, of >= {WHEN_LEAST} jobs"
     is_covered = count >= WHEN_LEAST and low <= COVERED_MOST and high >= COVERED_LEAST
     is_narrow = width is not None and width <= WIDTH_MOST

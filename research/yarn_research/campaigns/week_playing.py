@@ -181,12 +181,12 @@ def _look(watched: Watched, rows: Sequence[dict[str, Any]]) -> bool:
     watched.noted["application"] = row["id"]
     if row["state"] not in FINAL:
         return False
-    watched.noted |= {
-        "submitted_ms": row["startedTime"],
-        "launched_ms": row["launchTime"],
-        "ended_ms": row["finishedTime"],
-        "state": row["finalStatus"],
-    }
+    watched.noted.update(
+        submitted_ms=row["startedTime"],
+        launched_ms=row["launchTime"],
+        ended_ms=row["finishedTime"],
+        state=row["finalStatus"],
+    )
     return True
 
 
