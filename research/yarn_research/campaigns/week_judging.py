@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -19,7 +20,7 @@ BILL_OFF_MAX, WEEK_OFF_MAX, PREDICTED_OFF_MAX = 0.02, 0.05, 0.08
 SLACK_LEAST, WHEN_LEAST = 0.7, 50
 COVERED_LEAST, COVERED_MOST, WIDTH_MOST = 0.87, 0.93, 0.7
 TWICE = ("yarn-1", "yarn-2")
-SITTING_BILLS = ("bill", "bill_forgotten")
+BILLS, FRAMEWORKS = ("bill", "bill_forgotten"), ("MapReduce", "Spark")
 
 Parts = Mapping[str, dict[str, Any]]
 Noted = dict[str, Any]
@@ -41,7 +42,7 @@ class WeekClaim(msgspec.Struct, frozen=True):
 
 def judged(parts: Parts) -> list[WeekClaim]:
     """Judge what was played."""
-    bills = [_bill(parts, part, which) for part in TWICE for which in SITTING_BILLS]
+    bills = [_bill(parts, *each) for each in product(TWICE, BILLS, FRAMEWORKS)]
     return [
         _succeeded(parts),
         *bills,
@@ -58,25 +59,28 @@ def _succeeded(parts: Parts) -> WeekClaim:
     return WeekClaim("jobs that failed", "0", len(failed), len(jobs), bool(jobs) and not failed, failed)
 
 
-def _bill(parts: Parts, part: str, which: str) -> WeekClaim:
+def _bill(parts: Parts, part: str, which: str, framework: str) -> WeekClaim:
     """Compare a bill with the ResourceManager's sums, for each job that either knows as preempted."""
-    name, target = f"{which} of {part}", f"each job's work within {BILL_OFF_MAX:.0%}, its containers equal"
+    name, target = f"{which} of {part}: {framework}", "each job's work within 2 %, its containers equal"
     if which not in parts.get(part, {}):
         return WeekClaim(name, target, None, 0, False)
     billed = {row["keys"][0]: row for row in parts[part][which]["rows"]}
+    unknown = billed.keys() - {job["application"] for job in parts[part]["jobs"]}
     rows = []
     for job in parts[part]["jobs"]:
-        row = billed.pop(job["application"], {"lost_mib_s": 0, "containers": 0, "unattributed": 0})
-        if job["preempted"] or row["containers"]:
+        row = billed.get(job["application"], {"lost_mib_s": 0, "containers": 0, "unattributed": 0})
+        is_of_it = job["kind"].startswith("spark") == (framework == "Spark")
+        if is_of_it and (job["preempted"] or row["containers"]):
             off = abs(row["lost_mib_s"] - job["lost_mib_s"]) / max(1, job["lost_mib_s"])
-            told = {key: job[key] for key in ("application", "kind", "name", "lost_mib_s", "preempted")}
+            told = {
+                key: job[key] for key in ("application", "kind", "name", "lost_mib_s", "preempted", "masters")
+            }
             told |= {"billed_mib_s": row["lost_mib_s"], "billed": row["containers"]}
             rows.append({**told, "unattributed": row["unattributed"], "off_ratio": round(off, 4)})
     worst = max((row["off_ratio"] for row in rows), default=None)
-    is_whole = all(row["billed"] == row["preempted"] for row in rows) and not billed
-    return WeekClaim(
-        name, target, worst, len(rows), worst is not None and worst <= BILL_OFF_MAX and is_whole, rows
-    )
+    is_whole = not unknown and all(row["billed"] == row["preempted"] for row in rows)
+    is_near = worst is not None and worst <= BILL_OFF_MAX
+    return WeekClaim(name, target, worst, len(rows), is_near and is_whole, rows)
 
 
 def _oversized(parts: Parts) -> list[WeekClaim]:
