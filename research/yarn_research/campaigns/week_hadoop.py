@@ -83,7 +83,7 @@ from yarn_research.campaigns.mixed_bench import orders_of
 from yarn_research.campaigns.provenance import head, load, machine, now
 from yarn_research.campaigns.schemes import SCHEMES, Scheme
 from yarn_research.campaigns.spark_map_stages import shuffle_service
-from yarn_research.campaigns.week_judging import judged, seal_of, told_rows
+from yarn_research.campaigns.week_judging import judged, seal_of
 from yarn_research.campaigns.week_load import SLOT_MIB, Advice, WeekJob, load_of, submitted_as
 from yarn_research.campaigns.week_playing import (
     Services,
@@ -324,7 +324,7 @@ def _started(stack: ExitStack) -> Services:
 @click.command(help=__doc__)
 @click.option("--parts", default="", help=f"Only these, by comma, of {', '.join(ORDER)}.")
 @click.option("--minutes", type=float, help="Start no part after this many minutes.")
-@click.option("--first", default=0, help="A trial: play only so many jobs of the load.  [default: all]")
+@click.option("--first", default=0, help="For a trial: play the first N jobs only.  [default: all]")
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
 def command(parts: str, minutes: float | None, first: int, output: Path) -> None:
     """Play what is not played yet, then judge."""
@@ -337,7 +337,11 @@ def command(parts: str, minutes: float | None, first: int, output: Path) -> None
         week.sittings.append({"began": now(), "machine": machine()})
         with served() as services:
             sit(week, names, output, ends_s, services)
-    print_json({"claims": told_rows(judged(week.parts))})
+    claims = judged(week.parts)
+    for each in claims:
+        holds = {True: "holds", False: "does not hold", None: "told"}[each.holds]
+        click.echo(f"{each.claim}: {each.ours} ({each.target}; {each.count} jobs): {holds}", err=True)
+    print_json({"claims": claims})
 
 
 if __name__ == "__main__":

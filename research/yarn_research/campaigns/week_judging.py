@@ -1,4 +1,6 @@
-"""What a short week shows: the claims of ``week_hadoop``, from its parts as they are kept. Pure.
+"""What a short week shows: the claims of ``week_hadoop``, from its parts as they are kept.
+
+``python -m yarn_research.campaigns.week_judging FILE`` judges one. Pure but for that.
 
 Law: a claim whose parts are not there does not hold, and has no figure.
 """
@@ -6,6 +8,7 @@ Law: a claim whose parts are not there does not hold, and has no figure.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
 from statistics import median
@@ -13,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from yarn_research.campaigns.kept_file import tell
 from yarn_research.campaigns.tree_order import interval
 from yarn_research.studies.when_ending import Judged, figures
 
@@ -177,7 +181,7 @@ def _when(parts: Parts) -> list[WeekClaim]:
         WeekClaim(
             "when: median width", f"<= {WIDTH_MOST} of the queue's 5-95 % range", width, count, is_narrow
         ),
-        WeekClaim("when: starts covered", "told, not judged", share, len(starts), None),
+        WeekClaim("when: starts covered", "not judged", share, len(starts), None),
     ]
 
 
@@ -185,6 +189,10 @@ def _is_inside(foretold: Noted, at_ms: int) -> bool:
     return bool(foretold["least_at_ms"] <= at_ms <= foretold["most_at_ms"])
 
 
-def told_rows(claims: Sequence[WeekClaim]) -> list[dict[str, Any]]:
-    """Return the claims without their jobs."""
-    return [{**msgspec.to_builtins(claim), "rows": len(claim.rows)} for claim in claims]
+def main(arguments: Sequence[str]) -> int:
+    """Judge a kept file; print what came out as JSON."""
+    return tell(arguments, "week-hadoop", lambda held: {"claims": judged(held["parts"])})
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

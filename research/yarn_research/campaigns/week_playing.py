@@ -94,14 +94,10 @@ class SparkWeekJob(Job):
             *event_log_in(str(self._services.events)),
             *(service_settings(self._services.shuffle_port) if self._job.kind == "spark-service" else ()),
         ]
-        words = [
-            *submit_words("client", EXECUTORS, settings),
-            "--name",
-            self.name,
-            str(PROGRAM),
-            work.program,
-        ]
-        return [*words, str(self.groups), *work.words(), str(self.groups / "result")]
+        words = submit_words("client", EXECUTORS, settings)
+        words[words.index("--name") + 1] = self.name
+        folder, result = str(self.groups), str(self.groups / "result")
+        return [*words, str(PROGRAM), work.program, folder, *work.words(), result]
 
 
 def submitted(services: Services, job: WeekJob, part: str) -> Job:
