@@ -13,6 +13,8 @@ import click
 import pytest
 
 from emulator.cli.compare import command as compare
+from tests.experiments.test_week import drawn
+from tests.experiments.virtual_week import VirtualWeek
 from tests.hadoop import spark_draining
 from tests.hadoop.jobs import RESTARTABLE
 from yarn_research.campaigns import week_hadoop, week_playing
@@ -23,6 +25,8 @@ from yarn_research.campaigns.week_load import REQUESTED_MIB, WeekJob, known_as, 
 from yarnctl.cli.bill import command as bill
 from yarnctl.cli.history import import_command
 from yarnctl.errors import BadInput
+from yarnctl.traces.week.week_folder import WeekWriter
+from yarnctl.units import Resources
 
 # -- the load -------------------------------------------------------------------------------------
 
@@ -238,6 +242,31 @@ def test_the_programs_know_the_options_that_they_are_given(
     assert compare.make_context("compare", given[3][2:]).params["may_lose"] == "2%"
     assert week_hadoop.MIX.option("--may-lose", "") == "2%"
     assert (tmp_path / "kept" / "yarn-2.xml").exists()
+
+
+def test_a_week_is_predicted_and_sealed_also_where_it_is_not_reproduced(tmp_path: Path) -> None:
+    lived = VirtualWeek(tmp_path)
+    lived.live(drawn(12, seed=3))
+    with WeekWriter(lived.folder) as writer:
+        writer.write_nodes([Resources(3072, 3)] * 2)  # a smaller cluster is slower
+    lived.folder.rename(tmp_path / "yarn-2")
+    lived.scheduler_xml.rename(tmp_path / "yarn-2.xml")
+    found = week_hadoop.sealed(Week({}), tmp_path)
+    week = week_hadoop.compared(tmp_path, "yarn-2", "as-it-was")
+    assert found["reproduced"] is (week["status"] == 0) is False
+    predicted = [row["job"] for row in found["prediction"]["jobs"] if row["scheme"] == "mix"]
+    jobs = week["as_it_was"]["jobs"]
+    assert sorted(predicted) == sorted(row["job"] for row in jobs)
+    took = [
+        {"number": row["job"], "application": row["job"], "submitted_ms": 0, "ended_ms": row["measured_ms"],
+         "queue": row["queue"], "state": "SUCCEEDED"}
+        for row in jobs
+    ]  # fmt: skip
+    parts = {"yarn-2": {"jobs": []}, "sealed": found, "mix": {"jobs": took, "sealed_sha256": found["sha256"]}}
+    parts["yarn-2"]["jobs"] = [{**row, "requested_mib": 0} for row in took]
+    claim = next(each for each in judged(parts) if each.claim == "predicted under mix")
+    assert claim.count == 12
+    assert claim.target.endswith("not reproduced")
 
 
 # -- the rule -------------------------------------------------------------------------------------

@@ -132,8 +132,9 @@ def seal_of(prediction: object) -> str:
 
 def _predicted(parts: Parts) -> WeekClaim:
     """Compare the prediction from ``yarn-2`` with ``mix``, job by job of the load."""
-    name, target = "predicted under mix", "<= 8 % median, sealed before"
     sealed = parts.get("sealed", {})
+    name, target = "predicted under mix", "<= 8 % median, sealed before"
+    target += "" if sealed.get("reproduced", True) else "; from a week that is not reproduced"
     if not sealed.get("prediction") or "mix" not in parts:
         return WeekClaim(name, target, None, 0, False)
     number_of = {job["application"]: job["number"] for job in parts["yarn-2"]["jobs"]}
