@@ -17,6 +17,7 @@ from emulator.experiments.week.week_comparison import (
     QueueOutcome,
     enrolments,
     outcomes,
+    predictions,
 )
 from emulator.experiments.week.week_scenario import nodes_of, prepare_week
 from emulator.scenario import Scenario, check
@@ -147,6 +148,7 @@ def print_week(
             {
                 "as_it_was": _as_it_was_json(as_it_was),
                 "queues": rows,
+                "jobs": predictions(as_it_was, results),
                 "lost_work_s": {name: one.lost_work_ms / 1000 for name, one in results.items()},
                 "production_waited_s": {name: span_s for name, span_s in waits_s.items() if span_s},
                 "enrol": enrolled,

@@ -58,6 +58,12 @@ def test_week_is_reproduced_and_compared_by_queue(
     for row in found["queues"]:
         assert row["least_ms"] <= row["mean_ms"] <= row["most_ms"]
         assert row["least_ms"] < row["most_ms"]
+    predicted = {row["job"]: row["predicted_ms"] for row in found["jobs"] if row["scheme"] == "natjam"}
+    assert predicted.keys() == {row["job"] for row in was["jobs"]}
+    for row in found["queues"]:
+        if row["scheme"] == "natjam":
+            spans_ms = [predicted[one["job"]] for one in was["jobs"] if one["queue"] == row["queue"]]
+            assert abs(sum(spans_ms) / len(spans_ms) - row["mean_ms"]) < 2
     assert {row["queue"] for row in found["enrol"].get("natjam", [])} <= {"research"}
 
 

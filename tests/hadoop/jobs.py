@@ -109,8 +109,17 @@ class Job:
         self.groups.mkdir(mode=0o777)
         words = self.words(f"/user/{plan.user}/{self.name}/in")
         self._began_ms = time.time() * 1000
-        self._client = _start(cluster, plan, words, self.log)
+        self._client = _start(self.environment, plan, words, self.log)
         self._application = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the client that submits it."""
+        return {
+            **self.cluster.environment,
+            "HADOOP_USER_NAME": self.plan.user,
+            "YARNCTL_STORE": f"{self.cluster.hdfs_url.replace('http:', 'webhdfs:')}/yarnctl/checkpoints",
+        }
 
     def words(self, source: str) -> list[str]:
         """Write the input; return the command line."""
@@ -227,12 +236,9 @@ def streaming_words(
     return [*words, *plan.words]
 
 
-def _start(cluster: Cluster, plan: Plan, words: list[str], log: Path) -> subprocess.Popen[bytes]:
-    environment = {
-        **cluster.environment,
-        "HADOOP_USER_NAME": plan.user,
-        "YARNCTL_STORE": f"{cluster.hdfs_url.replace('http:', 'webhdfs:')}/yarnctl/checkpoints",
-    }
+def _start(
+    environment: Mapping[str, str], plan: Plan, words: list[str], log: Path
+) -> subprocess.Popen[bytes]:
     if plan.wrap:
         words = [YARNCTL, "wrap", *plan.wrap, "--exec", "--", *words]
     with log.open("wb") as out:

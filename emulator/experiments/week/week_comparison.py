@@ -31,6 +31,14 @@ class QueueOutcome(msgspec.Struct, frozen=True, kw_only=True):
     most_ms: int
 
 
+class PredictedJob(msgspec.Struct, frozen=True):
+    """The completion time of one job of the week under a scheme, ms from its submission."""
+
+    job: str
+    scheme: str
+    predicted_ms: int
+
+
 class Enrolment(msgspec.Struct, frozen=True, order=True):
     """Jobs of one name that a scheme suspended: they must be enrolled for its gain."""
 
@@ -76,6 +84,16 @@ def outcomes(as_it_was: AsItWas, results: Mapping[str, Result]) -> list[QueueOut
                 )
             )
     return found
+
+
+def predictions(as_it_was: AsItWas, results: Mapping[str, Result]) -> list[PredictedJob]:
+    """Return the prediction of each job under each scheme, corrected as that of its queue."""
+    off = {one.job: deviation(jobs) for jobs in as_it_was.by_queue().values() for one in jobs}
+    return [
+        PredictedJob(one.name, scheme, one.completion_ms * off[one.name].middle // PERMILLE)
+        for scheme, result in results.items()
+        for one in result.jobs
+    ]
 
 
 def enrolments(as_it_was: AsItWas, result: Result) -> list[Enrolment]:

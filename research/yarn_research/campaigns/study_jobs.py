@@ -37,6 +37,7 @@ class JavaJob(Job):
             "mapreduce.job.reduces": str(len(self.plan.groups)),
             "mapreduce.map.speculative": "false",
             "mapreduce.reduce.speculative": "false",
+            **self.plan.settings,
         }
         settings = [word for name, value in told.items() for word in ("-D", f"{name}={value}")]
         jar = str(examples_jar(self.cluster.shape.version))

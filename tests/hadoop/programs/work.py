@@ -2,7 +2,7 @@
 
 WORK says which: ``sleep`` (else), ``compute`` (KEY_S of processor time), or ``write`` (the group is written
 eight times to a file on the node's disk, which is synchronised each time; it takes what it takes) and
-``write-more`` (the same 64 times).
+``write-more`` (the same 64 times). HOLD_MIB of memory are held from its begin to its end.
 Every group that is begun is noted in GROUP_LOG (a folder that all nodes of the test see): this is how
 work that was done twice is counted, whoever caused it. As soon as GROUP_LOG.hurry is there a group takes a
 hundredth of the time: who has seen enough need not wait for the rest.
@@ -42,6 +42,7 @@ hurry = os.environ["GROUP_LOG"] + ".hurry"
 kind = os.environ.get("WORK", "")
 works = {"compute": compute, **dict.fromkeys(TIMES, write)}
 work = works.get(kind, lambda values: time.sleep(key_s))
+ballast = b"\1" * (int(os.environ.get("HOLD_MIB", "0")) << 20)  # written, so that it counts as used
 lines = (line.rstrip("\n").partition("\t") for line in sys.stdin)
 with open(os.path.join(os.environ["GROUP_LOG"], attempt), "a", encoding="ascii") as log:
     for key, group in itertools.groupby(lines, key=lambda parts: parts[0]):
