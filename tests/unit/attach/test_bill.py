@@ -487,7 +487,9 @@ def test_problems_that_are_not_shown_are_counted(capsys):
     assert shown[-1] == "warning: 7 more; -o json has all"
 
 
-def test_a_reduce_that_waited_for_maps_has_kept_nothing_of_that_time(world: World, monkeypatch):
+def test_a_reduce_that_waited_for_maps_has_kept_nothing_of_that_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setitem(globals(), "MAPS_END_MS", NOW_MS - 80_000)  # the first reduces began 20 s earlier
     row = world.rows()["research", "alice", "daily"]
     assert row["kept_most_mib_s"] == (141 - 4 * 20) * 256
