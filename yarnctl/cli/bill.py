@@ -119,7 +119,7 @@ def command(
         return
     jobs = explained_jobs(collector)
     rows, givers = bill(jobs, keys), giving(jobs, lambda job: "yarnctl-" in job.tags)
-    problems = [f"{job.application}: {job.problem}" for job in jobs if job.problem]
+    problems = [f"{job.application}: {job.problem}" for job in jobs if job.problem] + collector.problems
     if output == "json":
         spent = {"requests": pace.requests, "seconds": round(time.monotonic() - began_s, 1)}
         print_json({"by": keys, "rows": rows, "giving": givers, "problems": problems, **spent})

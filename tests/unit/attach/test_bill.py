@@ -91,6 +91,10 @@ EXECUTORS = [
     },
 ]  # fmt: skip
 SETTINGS = [["spark.executor.memory", "1g"], ["spark.executor.memoryOverhead", "384m"]]
+SCAN = {
+    "id": "application_1_0003", "name": "scan",
+    "attempts": [{"attemptId": "1", "sparkUser": "alice", "endTimeEpoch": NOW_MS}],
+}  # fmt: skip
 
 
 TASKS_HIT = 4
@@ -149,6 +153,8 @@ class World:
         self.peaks_mib: dict[str, int] = {}
         self.killed = {"killedMapAttempts": 0, "killedReduceAttempts": 6}
         self.hits: set[str] = set()
+        self.scans: list[dict[str, Any]] = []
+        """What Spark's history server lists."""
 
     def about_jobs(self) -> int:
         """Return how many requests about single jobs the history server got."""
@@ -210,8 +216,10 @@ class World:
             found = {
                 "taskAttempts": {"taskAttempt": [{"id": "attempt_1_0001_m_000000_0", "state": "SUCCEEDED"}]}
             }
+        elif path == "/api/v1/applications":
+            found = self.scans
         elif path == "/api/v1/applications/application_1_0003":
-            found = {"id": "application_1_0003", "attempts": [{"attemptId": "1"}]}
+            found = SCAN
         elif path == "/api/v1/applications/application_1_0003/1/allexecutors":
             found = EXECUTORS
         elif path == "/api/v1/applications/application_1_0003/1/environment":
@@ -268,6 +276,20 @@ def test_after_a_restart_of_the_resource_manager_the_history_gives_the_same_bill
     assert alone["lost_mib_s"] == 141 * 256
     assert abs(alone["lost_mib_s"] - listed["lost_mib_s"]) <= 0.02 * listed["lost_mib_s"]
     assert alone["again_mib_s"] == listed["again_mib_s"]
+
+
+def test_after_a_restart_an_application_of_spark_is_billed_by_its_own_history(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(globals(), "SETTINGS", [*SETTINGS, ["spark.yarn.queue", "root.research"]])
+    world.scans = [SCAN, SCAN | {"id": "local-1"}, SCAN | {"id": "application_1_0009", "attempts": []}]
+    listed = world.rows()
+    assert listed["research", "alice", "scan"]["containers"] == 1  # once, though both servers list it
+    world.listed = []
+    row = world.rows()["research", "alice", "scan"]
+    assert (row["containers"], row["lost_mib_s"], row["unattributed"]) == (1, 60 * 1408, 0)
+    world.scans = [SCAN | {"attempts": [{"attemptId": "1", "endTimeEpoch": 5}]}]
+    assert ("research", "alice", "scan") not in world.rows()
 
 
 def test_only_tasks_that_were_begun_again_are_read(world: World):
@@ -327,7 +349,8 @@ def test_a_server_that_does_not_answer_leaves_a_warning_and_the_exact_sum(world:
     row = next(row for row in found["rows"] if row["keys"][2] == "scan")
     assert (row["lost_mib_s"], row["unattributed"], row["kept_least_mib_s"]) == (84_480, 1, 0)
     assert "application_1_0003" in result.stderr
-    assert len(found["problems"]) == 1
+    assert "applications that it has forgotten: http://127.0.0.1" in result.stderr
+    assert len(found["problems"]) == 2
 
 
 def test_who_could_give_containers(world: World):

@@ -3,7 +3,8 @@
 * Of jobs that the ResourceManager lists, only those that lost containers are looked up in a history: one
   request for the tasks, one for the sizes, and one for each task that was begun more than once.
 * Jobs that it lists no more (it forgets them, and all without a state store when it restarts) come from the
-  history server's list: one request for each tells whether attempts of it were killed.
+  history server's list: one request for each tells whether attempts of it were killed. Applications of Spark
+  come from the list of its own history server, two requests for each.
 * At most ``requests_per_s`` requests are sent. What was read of a job that has ended is kept in a file, if
   one is given, so that an interrupted bill goes on where it was.
 """
@@ -95,7 +96,7 @@ class KeptJobs:
 class Collector:
     """Collects the jobs of the span from ``since_ms`` to ``now_ms``.
 
-    ``least_mib``: the step of container sizes, once jobs were listed.
+    ``least_mib``: the step of container sizes, once jobs were listed. ``problems``: lists that were not read.
     """
 
     def __init__(self, sources: Sources, kept: KeptJobs, since_ms: int, now_ms: int) -> None:
@@ -104,6 +105,7 @@ class Collector:
         self._since_ms = since_ms
         self._now_ms = now_ms
         self.least_mib = 1
+        self.problems: list[str] = []
 
     def jobs(self) -> list[tuple[BilledJob, bool]]:
         """Return what is known without a history, and whether a history is asked about the job."""
@@ -117,13 +119,12 @@ class Collector:
             is_told = job.count > job.masters and row.kind in (mapreduce.KIND, spark.KIND)
             found.append((job, is_told))
         history = self._from.history
-        if history is None:
-            return found
-        for ended in history.jobs(self._since_ms):
+        for ended in () if history is None else history.jobs(self._since_ms):
             application = ended.job.replace("job_", "application_", 1)
             if application not in known:
                 found.append((_of_history(ended), True))
-        return found
+        runs = (run for run in self._spark_runs() if run.application not in known)
+        return found + [(_of_spark_history(run), True) for run in runs]
 
     def explained(self, job: BilledJob) -> BilledJob:
         """Return a job with the containers that its history shows, or with the problem."""
@@ -131,6 +132,8 @@ class Collector:
             return before
         try:
             containers = tuple(self._executors(job) if job.kind == spark.KIND else self._attempts(job))
+            if containers and not job.queue and self._from.spark is not None:
+                job = _with_queue(job, self._from.spark.settings(job.application))
         except (YarnctlError, OverflowError) as problem:
             return msgspec.structs.replace(job, problem=str(problem)[:300])
         explained = msgspec.structs.replace(job, containers=containers)
@@ -159,6 +162,7 @@ class Collector:
             raise BadInput("--spark-history", "no Spark history server is known", "set --spark-history URL")
         settings = server.settings(job.application)
         executors = server.executors(job.application)
+        job = job if job.queue else _with_queue(job, settings)
         return idle_session(job, executors, self._rounded(container_mib(settings)), settings, self._now_ms)
 
     # --- MapReduce ----------------------------------------------------------------------------------
@@ -205,6 +209,13 @@ class Collector:
         return -(-memory_mib // self.least_mib) * self.least_mib
 
     # --- Spark --------------------------------------------------------------------------------------
+
+    def _spark_runs(self) -> tuple[spark.HistoryApplication, ...]:
+        try:
+            return () if self._from.spark is None else self._from.spark.applications(self._since_ms)
+        except YarnctlError as problem:  # what the ResourceManager lists is billed all the same
+            self.problems.append(f"applications that it has forgotten: {problem}"[:300])
+            return ()
 
     def _executors(self, job: BilledJob) -> Iterator[PreemptedContainer]:
         server = self._from.spark
@@ -285,6 +296,26 @@ def _listed(application: BilledApplication, now_ms: int) -> BilledJob:
         masters=max(0, application.preempted_masters),
         problem="" if lost_mib_s >= 0 else "not visible to this user (needs VIEW_APP)",
     )
+
+
+def _of_spark_history(application: spark.HistoryApplication) -> BilledJob:
+    """Return an application without its queue, which only its settings have."""
+    newest = application.attempts[0]
+    return BilledJob(
+        application=application.application,
+        kind=spark.KIND,
+        queue="",
+        user=newest.user,
+        name=application.name,
+        day_at_ms=newest.ended_at_ms,
+        has_ended=True,
+    )
+
+
+def _with_queue(job: BilledJob, settings: dict[str, str]) -> BilledJob:
+    """Return an application that the ResourceManager has forgotten with the queue of its settings."""
+    queue = settings.get("spark.yarn.queue", "default").removeprefix("root.")
+    return msgspec.structs.replace(job, queue=queue)
 
 
 def _of_history(ended_job: mapreduce.EndedJob) -> BilledJob:

@@ -18,6 +18,7 @@ from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
 DAEMON = "Spark history server"
 PREEMPTED = "was preempted"
 APPLICATION = OneDecoder(rest.HistoryApplication, owned=True)
+APPLICATIONS = ListDecoder(rest.HistoryApplication, owned=True)
 EXECUTORS = ListDecoder(rest.HistoryExecutor, owned=True)
 
 _APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
@@ -28,6 +29,16 @@ class SparkHistory:
 
     def __init__(self, transport: Transport) -> None:
         self._to = transport
+
+    def applications(self, since_ms: int) -> tuple[rest.HistoryApplication, ...]:
+        """Return the applications that have ended since an instant, those of YARN alone."""
+        rows = self._to.read("/api/v1/applications", APPLICATIONS, {"status": "completed"})
+        return tuple(
+            row
+            for row in rows
+            if _APPLICATION.fullmatch(row.application)
+            and max((each.ended_at_ms for each in row.attempts), default=-1) >= since_ms
+        )
 
     def executors(self, application: str) -> tuple[rest.HistoryExecutor, ...]:
         """Return the executors of all attempts of an application, also those that were removed."""

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import field
 
 from yarnctl.hadoop.wire.decoders import ListDecoder, OneDecoder
-from yarnctl.hadoop.wire.owned import Count, Name, SignedCount, SignedTotal, SpanMs, Total
+from yarnctl.hadoop.wire.owned import Count, InstantMs, Name, SignedCount, SignedTotal, SpanMs, Total
 
 KIND = "SPARK"  # YARN's application type
 
@@ -112,12 +112,15 @@ class HistoryAttempt(msgspec.Struct, frozen=True):
     """One attempt of an application; without an id in client mode."""
 
     attempt: Name = field(name="attemptId", default="")
+    user: Name = field(name="sparkUser", default="")
+    ended_at_ms: InstantMs = field(name="endTimeEpoch", default=-1)
 
 
 class HistoryApplication(msgspec.Struct, frozen=True):
-    """GET /applications/{id}: its attempts, the newest first."""
+    """GET /applications and /applications/{id}: its attempts, the newest first."""
 
     application: Name = field(name="id")
+    name: str = ""
     attempts: tuple[HistoryAttempt, ...] = ()
 
 
