@@ -34,8 +34,9 @@ Claims.
    and containers preempted, by application), then ``yarnctl bill -o json``, then the ResourceManager is
    restarted and forgets, then the bill again. Both bills: the work of each job is within 2 % of its sum, and
    the containers of each, masters among them, billed or unattributed, are as many as in the sum. MapReduce and
-   Spark are judged each for itself. After the restart Spark's will not hold: a bill needs the ResourceManager's
-   list to know of an application of Spark (docs/worth.md). Where none of a kind was preempted, nothing is shown.
+   Spark are judged each for itself. After the restart Spark's is not expected to be within 2 %: its history
+   knows when an executor registered, not when its container began. Where none of a kind was preempted, nothing
+   is shown.
 3. Oversized. The issue asks for 60 jobs of known need; here it is about the 49 MapReduce jobs of one load, and
    their reduces alone: maps keep their size, so that the load stays that of twelve containers. A reducer
    holds 0, 40, 60 or 80 MiB by its job's name; the need of a job is the peak that the history server has of
