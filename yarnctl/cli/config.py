@@ -220,7 +220,7 @@ def init(
     click.echo(f"wrote {file}")
     failed = [name for name, one in results.items() if one.severity == "fail"]
     if failed:
-        click.echo(f"{len(failed)} checks fail: {', '.join(failed)}; run yarnctl check for the fixes")
+        click.echo(f"checks that fail: {', '.join(failed)}; run yarnctl check for the fixes")
     click.echo(f"next: yarnctl config check {file} && yarnctl run --config {file}")
     return 1 if failed else 0
 
