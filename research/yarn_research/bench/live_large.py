@@ -100,7 +100,7 @@ def measure(size: LargeCluster) -> dict[str, Any]:
             client = Client(url, "ann")
             began_s = time.monotonic()
             for each in jobs_of(size, leaves):
-                client.submit(ModelledJob(job=each), each.queue or "", each.name)
+                client.submit(ModelledJob(job=each), each.queue or "")
             submitted_s = time.monotonic() - began_s
             wanted = size.nodes * size.slots
 

@@ -137,6 +137,7 @@ def test_justice_ends_late_jobs_above_a_threshold(threshold, ended):
 @pytest.mark.parametrize(("tasks", "now_ms", "containers"), [(10, 0, 10), (9, 1, 9), (10, 1, 0)])
 def test_justice_s_first_jobs_end_above_a_threshold_once_they_are_late(tasks, now_ms, containers):
     asked, choices = request(tasks=tasks), JusticeChoices(drop_above_tasks=9)
+    assert JUSTICE.terms is not None
     found = JUSTICE.terms(JUSTICE.memory, asked, now_ms * asked.due_ms, 40, choices)
     assert found.containers == containers
 
