@@ -14,8 +14,8 @@ TASK_RUNNER := yarnctl/task_runner/yarnctl_task.py
 RUNNER_SOURCES := $(shell find yarnctl/task_runner/runner -name '*.py' -o -name '*.sh') \
     yarnctl/task_runner/build.py yarnctl/task_runner/shipped.py
 ACTORS := $(shell cat tests/architecture/actors.txt)
-# Each worker collects every test, 6 s of processor time.
-WORKERS ?= 2
+# More than cores: the tests that play a cluster wait most of the time. Each worker collects every test, 6 s.
+WORKERS ?= 3
 # Keep bytecode, whatever the shell says: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 SEED ?= 1
@@ -44,7 +44,7 @@ setup: $(VENV)/.dev ## make .venv with everything for development
 demo: $(VENV)/.runtime ## show what checkpoint preemption does, on a recorded workload
 	$(BIN)/yarn-emulator demo
 
-test: $(VENV)/.dev ## run all tests but the slowest (four minutes)
+test: $(VENV)/.dev ## run all tests but the slowest (six minutes)
 	$(PYTEST) $(TESTS) -n $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 test-unit: $(VENV)/.dev ## run the unit and golden tests (a minute)
