@@ -563,6 +563,21 @@ def test_ended_jobs_keep_name_user_and_queue(page, served):
     assert page.script("return document.querySelectorAll('img, main script').length") == 0
 
 
+def test_a_container_that_another_application_received_does_not_count(page, served):
+    snapshot = busy().snapshot
+    assert snapshot is not None
+    first, *others = busy().entries
+    freed = [msgspec.structs.replace(first, freed_at_ms=5, receiver_application="application_1_000777")]
+    freed += [
+        msgspec.structs.replace(each, freed_at_ms=5, receiver_application=each.requester) for each in others
+    ]
+    ended = msgspec.structs.replace(snapshot, applications=())
+    served.view = msgspec.structs.replace(busy(), snapshot=ended, entries=tuple(freed), ended=())
+    page.until("document.querySelector('#reclaims').textContent.includes('no longer exists')")
+    (row,) = rows_of(page, "ended")
+    assert row[3:5] == [str(len(freed)), str(sum(each.serves for each in others))]
+
+
 def test_instants_are_local_time(page):
     entry = busy().entries[0]
     (shown,) = page.script(
