@@ -177,9 +177,11 @@ def test_the_log_keeps_no_ranking_of_tasks() -> None:
     assert later.state != story.state  # an event shows the order as it was
 
 
-def test_a_long_wait_ends_with_a_newer_view_only(served: Served) -> None:
+@pytest.mark.parametrize("since", ["since={}&", ""], ids=["a version", "now"])
+def test_a_long_wait_ends_with_a_newer_view_only(served: Served, since: str) -> None:
     version = served.view.version
-    thread, found = in_thread(lambda: served.answer(f"/v1/snapshot?since={version}&wait_ms=30000"))
+    query = since.format(version)
+    thread, found = in_thread(lambda: served.answer(f"/v1/snapshot?{query}wait_ms=30000"))
     thread.join(0.3)
     assert thread.is_alive()
     served.view = msgspec.structs.replace(served.view, version=version + 1)

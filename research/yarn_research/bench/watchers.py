@@ -2,7 +2,7 @@
 
 A process of its own serves a cluster with 10,000 applications (as ``yarn_research.bench.http_tick``), a daemon
 observes it, and another process watches the daemon: ``streams`` are clients of ``GET /v1/events``, ``pages`` do
-the requests of the page once a second. Both are asked one after the other of the same daemon.
+the requests of the page, as it does them. Both are asked one after the other of the same daemon.
 
 Rule, fixed before the first run: blocks of four arms (without, with, with, without) of ``TICKS`` each; an
 arm's value is the processor time of the daemon's main thread (``/proc/PID/task/PID/schedstat``), in ms for a
@@ -42,11 +42,12 @@ MOST_RATIO = 1.05
 PATIENCE_S = 120.0
 PROGRAM = [sys.executable, "-c", "from yarnctl.cli import main; main()"]
 POLLED = (
-    "/v1/snapshot", "/v1/occupancy?since_ms=9999999999999", "/v1/reclaims?limit=200&retired=true",
+    "/v1/snapshot?wait_ms=2000", "/v1/occupancy?since_ms=9999999999999", "/v1/reclaims?limit=200&retired=true",
     "/v1/decisions?limit=50", "/v1/refusals?limit=20", "/v1/applications?limit=200", "/v1/status",
     "/v1/accounts", "/v1/admissions?limit=50", "/v1/budgets?limit=50", "/v1/time-lost", "/v1/report",
 )  # fmt: skip
-"""What the page requests once a second (``poll`` of page.js)."""
+"""What the page requests with a new view (``poll`` of page.js)."""
+PAUSE_S = 0.6  # Of the page, from one view to the request for the next one
 Kind = Literal["streams", "pages"]
 
 
@@ -76,14 +77,16 @@ async def _watch(port: int, kind: Kind, read: list[int]) -> None:
             read[0] += len(part)
         raise ConnectionError("a stream of events ended")
     while True:
-        next_s = time.monotonic() + 1
+        next_s = 0.0
         for path in POLLED:
             await ask(path)
             head = await reader.readuntil(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 200"), (path, head)
             fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
             read[0] += len(await reader.readexactly(int(fields[b"content-length"])))
-        await asyncio.sleep(max(0.0, next_s - time.monotonic()))
+            next_s = next_s or time.monotonic() + PAUSE_S
+        left_s = next_s - time.monotonic()
+        await asyncio.sleep(left_s if left_s > 0 else PAUSE_S)
 
 
 def watchers(pipe: Connection, port: int, kind: Kind, count: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -108,6 +109,31 @@ def test_one_request_does_not_restrict_the_next_on_the_same_connection(view: Vie
                     f"{handle.url}/v1/applications", headers={"Authorization": f"Bearer {secret}"}
                 )
                 assert answer.json()["total"] == seen
+    finally:
+        handle.stop()
+
+
+def test_readers_that_wait_for_the_same_view_receive_what_each_may_read(view: View) -> None:
+    secrets = {**SECRETS, "": "the secret of a reader"}
+    scopes = {name: frozenset({"own" if name else "read"}) for name in secrets}
+    tokens = Tokens([(Caller(name or "all", name, scopes[name]), secrets[name]) for name in secrets])
+    newest = [view]
+    handle = serve_in_thread(make_app(lambda: newest[-1], token=tokens, open_reads=False), token=tokens)
+
+    def ask(name: str, more: str) -> tuple[int, bool]:
+        url = f"{handle.url}/v1/snapshot?since={view.version}&wait_ms=30000{more}"
+        answer = http_client.get(url, headers={"Authorization": f"Bearer {secrets[name]}"}).json()
+        return answer["applications"], "now" in answer
+
+    try:
+        with ThreadPoolExecutor(2 * len(secrets)) as pool:
+            keys = [(name, more) for name in secrets for more in ("", "&iso=true")]
+            found = {key: pool.submit(ask, *key) for key in keys}
+            newest.append(msgspec.structs.replace(view, version=view.version + 1))
+        counts = {"ann": 1, "bob": 1, "carl": 0, "": 2}
+        assert {key: each.result() for key, each in found.items()} == {
+            (name, more): (counts[name], bool(more)) for name, more in keys
+        }
     finally:
         handle.stop()
 
