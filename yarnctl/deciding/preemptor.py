@@ -173,6 +173,11 @@ class DemandInput(NamedTuple):
         is_here = self.is_here
         return list(orders) if is_here is None else [order for order in orders if is_here(order.node)]
 
+    def elsewhere(self, orders: Iterable[Order]) -> list[Order]:
+        """Return the orders on nodes of other partitions."""
+        is_here = self.is_here
+        return [] if is_here is None else [order for order in orders if not is_here(order.node)]
+
     def of_label(self, label: str) -> DemandInput:
         """Return the input of one partition; "": that of the nodes without a label."""
         if not self.snapshot.labelled:
@@ -271,8 +276,9 @@ def _modelled_demand(
     shared: Sequence[Snapshot],
 ) -> ClusterDemand:
     snapshot = inputs.snapshot
-    coming = inputs.here(ledger.expected_room(inputs.as_of_ms))
-    queues = model_queues(snapshot, coming)
+    expected = list(ledger.expected_room(inputs.as_of_ms))
+    coming = inputs.here(expected)
+    queues = model_queues(snapshot, coming, inputs.elsewhere(expected))
     not_granted = _take_out(queues, inputs.not_granted)
     shares = guarantee_shares(snapshot, coming, settings) if settings.mode == "guarantees" else None
     over = _preemptable_queues(queues, settings) if shares is None else shares.victims()

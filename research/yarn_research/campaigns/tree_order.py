@@ -152,20 +152,21 @@ def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
     plain = part_of(snapshot, "")
     free = HeartbeatOrder(own.free_by_node, coming, freed["node"])
     served, placed = {}, Counter[str]()
-    queues = model_queues(plain, () if own.nodes else coming)
     if own.nodes:
         served[own.nodes] = ServedPartition(own, free, coming)
         placed.update(served[own.nodes].placed)
-        tree = placed_in(plain, model_queues(plain, ()), FreeCapacity(plain.free_by_node))[1]
+        queues = model_queues(plain, (), coming)
+        more, tree = placed_in(plain, queues, FreeCapacity(plain.free_by_node))
     else:
+        queues = model_queues(plain, coming)
         more, tree = placed_in(plain, queues, free)
-        placed.update(more)
+    placed.update(more)
     rejected = () if tree is None else tree.rejected()
     for label in snapshot.labelled:
         part = part_of(snapshot, label)
         if part.is_shared:
             if part.nodes not in served:
-                served[part.nodes] = ServedPartition(part, FreeCapacity(part.free_by_node))
+                served[part.nodes] = ServedPartition(part, FreeCapacity(part.free_by_node), (), coming)
             placed.update(served[part.nodes].serve_idle(queues, rejected))
     return placed
 

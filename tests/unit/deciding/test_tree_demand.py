@@ -49,6 +49,20 @@ def reasons(snapshot: Snapshot, rules: Settings) -> dict[str, str]:
     return {trigger.application: text(why) for trigger, why in found(snapshot, rules).refused}
 
 
+@pytest.mark.parametrize(("ordered", "first"), [(False, "p1"), (True, "r1")])
+def test_a_fair_leaf_does_not_count_what_is_ordered_in_another_partition(ordered, first):
+    line = [waits("res", "p1", (1, 9)), waits("res", "r1", (1, 9), rank=1)]
+    labelled = tree({"res": 8}, *(msgspec.structs.replace(view, used=slots(4), requests=()) for view in line))
+    whole = msgspec.structs.replace(
+        tree({}, *line, free={"n1": 1}, fair=("root.res",)),
+        labelled={"x": msgspec.structs.replace(labelled, nodes=("x1",))},
+    )
+    ledger = Ledger()
+    if ordered:
+        ledger.add(an_order(node="x1"))
+    assert demand(DemandInput(whole, 0, 0), ledger, settings("res", "eng.lab")).granted == {first: 1}
+
+
 # --- a real nested tree: root.prod {etl, serving} 70 %, root.research {ds, adhoc} 30 %, 100 slots ----
 
 BOTH = settings("prod.etl prod.serving", "research.ds research.adhoc")

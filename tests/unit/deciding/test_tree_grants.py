@@ -17,7 +17,7 @@ from tests.unit.deciding.queue_trees import (
     tree,
     waits,
 )
-from yarnctl.deciding.forecast import FreeCapacity, model_queues
+from yarnctl.deciding.forecast import EndingContainer, FreeCapacity, model_queues
 from yarnctl.deciding.model import ContainerRequest, ParentView, QueueView, Snapshot
 from yarnctl.deciding.tree_model import QueueTreeModel
 from yarnctl.units import NOTHING, Resources
@@ -67,6 +67,18 @@ def test_a_fair_leaf_serves_the_application_that_uses_the_least():
     used = {"res": 4, "eng.lab": 20}
     assert served(tree(used, *rows, fair=("root.res",)), "eng.lab", 7) == "new new new new old new old"
     assert served(tree(used, *rows), "eng.lab", 3) == "old old old"
+
+
+@pytest.mark.parametrize(("ends", "first"), [((), "old"), (("old",), "old"), (("new",), "new")])
+def test_a_fair_leaf_does_not_count_what_ends_in_another_partition(ends, first):
+    rows = [waits("res", "old", (1, 9)), waits("res", "new", (1, 9), rank=1)]
+    seen = msgspec.structs.replace(
+        tree({}, *rows, free={"n1": 1}, fair=("root.res",)), elsewhere_mib=dict.fromkeys(("old", "new"), 512)
+    )
+    model = QueueTreeModel(
+        seen, model_queues(seen, (), [EndingContainer(name, "x1", slots(0.01)) for name in ends])
+    )
+    assert model.place(FreeCapacity(seen.free_by_node)) == {first: 1}
 
 
 def test_each_resource_stops_a_leaf():
