@@ -81,7 +81,9 @@ class ServedPartition:
         if self._tree is None:
             return place_pending(models, FreeCapacity(self._free.free))
         rooms = {**self._free.free, **self._free.held}
-        free = FreeCapacity({node: room for node, room in rooms.items() if node not in self._tree.rejecting})
+        free = self._free.anew(
+            {node: room for node, room in rooms.items() if node not in self._tree.rejecting}
+        )
         tree = QueueTreeModel(self._tree.reserving(snapshot, rooms), models, shares_idle=True)
         return tree.place(free)
 

@@ -108,12 +108,17 @@ class HeartbeatOrder(FreeCapacity):
 
     def __init__(self, free: Mapping[str, Resources], coming: Iterable[Order], freed_node: str) -> None:
         super().__init__(free, coming)
-        self._first = [freed_node]
+        self._freed_node = freed_node
+        self._first = [freed_node] if freed_node in self.free else []
 
     def round_of_nodes(self) -> list[str]:
         """Return the nodes of the next round, before the first one the freed node."""
         first, self._first = self._first, []
         return [*first, *self._nodes]
+
+    def anew(self, free: Mapping[str, Resources]) -> FreeCapacity:
+        """Return other free capacity, of nodes with heartbeats in the same order."""
+        return HeartbeatOrder(free, (), self._freed_node)
 
 
 def coming_of(snapshot: Snapshot, freed: dict[str, Any]) -> list[Order]:
