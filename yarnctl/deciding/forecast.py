@@ -15,6 +15,7 @@ a tree of queues. Equal ratios: the larger guarantee first, then the name.
 from __future__ import annotations
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
@@ -76,6 +77,10 @@ class FreeCapacity:
         """Return the nodes in the order of their next heartbeats."""
         return self._nodes
 
+    def anew(self, free: Mapping[str, Resources]) -> FreeCapacity:
+        """Return other free capacity, of nodes with heartbeats in the same order."""
+        return FreeCapacity(free)
+
     def fits(self, size: Resources) -> bool:
         """Return whether placing ``size`` has not failed yet."""
         return self._marks.get(size, 0) < len(self._nodes)
@@ -109,8 +114,10 @@ class FreeCapacity:
 class QueueModel:
     """One queue during the simulation.
 
-    ``leaving_mib``: application -> memory of its containers that will be free. ``shared``: the limit of each
-    user follows what all of them hold (``Snapshot.user_percents``). ``total``: of the cluster.
+    ``leaving_mib``: application -> memory of its containers that will be free, of all partitions.
+    ``granted_mib``: application -> memory that it has been granted here.
+    ``shared``: the limit of each user follows what all of them hold (``Snapshot.user_percents``).
+    ``total``: of the cluster.
 
     ``applications`` are those of all queues, ``pending`` its own activated ones with requests; they are put
     in serving order only when :meth:`waiting` is called, for most queues never.
@@ -120,6 +127,7 @@ class QueueModel:
         "_applications",
         "_largest",
         "_waiting",
+        "granted_mib",
         "head",
         "leaving_mib",
         "limited",
@@ -149,6 +157,7 @@ class QueueModel:
         self._largest: Resources | None = None
         self.user_used: dict[str, Resources] = {}
         self.leaving_mib: dict[str, int] = {}
+        self.granted_mib: dict[str, int] = {}
         self.pending: list[ApplicationView] = []
         self.head = 0
         self._waiting: list[SimulatedRequest] | None = None
@@ -193,6 +202,7 @@ class QueueModel:
         found = QueueModel(self.view, self._applications, self.user_limits, total=self.total)
         found.used, found.limited, found._largest = self.used, self.limited, self._largest
         found.user_used, found.leaving_mib = dict(self.user_used), self.leaving_mib
+        found.granted_mib = dict(self.granted_mib)
         found.pending, found.head = self.pending, self.head
         found._waiting = None if self._waiting is None else self._waiting.copy()
         return found
@@ -259,6 +269,8 @@ class QueueModel:
     def grant(self, request: SimulatedRequest, count: int = 1, place: int | None = None) -> None:
         """Count ``count`` containers of the pending request at ``place`` (None: the first) as granted."""
         size = times(request.size, count)
+        name = request.application.application
+        self.granted_mib[name] = self.granted_mib.get(name, 0) + size.memory_mib
         self.used = plus(self.used, size)
         self.hold(request.application.user, size)
         line, place = self.waiting(), self.head if place is None else place
@@ -292,10 +304,15 @@ def _serving_order(view: ApplicationView) -> tuple[int, str]:
     return (view.rank, view.application)
 
 
-def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) -> dict[str, QueueModel]:
+def model_queues(
+    snapshot: Snapshot,
+    coming: Iterable[Order | EndingContainer],
+    elsewhere: Iterable[Order | EndingContainer] = (),
+) -> dict[str, QueueModel]:
     """Make the queues as they will be once the expected capacity is free, with their pending requests.
 
     Those of a queue that is stood aside for are not served: YARN has given its containers to others.
+    ``elsewhere``: what ends in other partitions, for a fair leaf orders by what is used of all.
     """
     limits = snapshot.user_limits
     queues = {
@@ -311,8 +328,12 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) 
     limited = {path: queue.user_used for path, queue in queues.items() if queue.limited}
     reserved = snapshot.reserved
     leaving: dict[str, Resources] = {}
+    leaving_mib: Counter[str] = Counter()
     for order in coming:
         leaving[order.victim] = plus(leaving.get(order.victim, NOTHING), order.size)
+        leaving_mib[order.victim] += order.size.memory_mib
+    for order in elsewhere:
+        leaving_mib[order.victim] += order.size.memory_mib
     for view in [view for view in snapshot.applications if view.requests]:
         queue = queues.get(view.queue)
         if queue is not None and view.activated and view.queue not in snapshot.aside:
@@ -322,15 +343,24 @@ def model_queues(snapshot: Snapshot, coming: Iterable[Order | EndingContainer]) 
         if user_used is not None:
             held = plus(view.used, reserved[view.application]) if view.application in reserved else view.used
             user_used[view.user] = plus(user_used[view.user], held) if view.user in user_used else held
-    for view in snapshot.applications if leaving else ():
+    for view in snapshot.applications if leaving_mib else ():
         queue = queues.get(view.queue)
-        if queue is not None and view.application in leaving:
+        if queue is None or view.application not in leaving_mib:
+            continue
+        queue.leaving_mib[view.application] = leaving_mib[view.application]
+        if view.application in leaving:
             size = leaving[view.application]
             queue.used = minus(queue.used, size)
-            queue.leaving_mib[view.application] = size.memory_mib
             if queue.limited:
                 queue.user_used[view.user] = minus(queue.user_used.get(view.user, NOTHING), size)
     return queues
+
+
+def count_grants(queues: Mapping[str, QueueModel], elsewhere: Mapping[str, QueueModel]) -> None:
+    """Let fair leaves order by what their applications have been granted in another partition, too."""
+    for path, queue in queues.items():
+        for name, granted_mib in elsewhere[path].granted_mib.items():
+            queue.leaving_mib[name] = queue.leaving_mib.get(name, 0) - granted_mib
 
 
 def place_pending(queues: Mapping[str, QueueModel], free: FreeCapacity) -> dict[str, int]:

@@ -255,7 +255,7 @@ def _plan(
                 needs=wanted.shortfalls,
                 free=wanted.usable(free),
                 jobs=is_preemptable(jobs, here, settings, wanted.application, wanted.queues),
-                tasks=tasks.on(here.is_here),
+                tasks=tasks.on(wanted.node.__eq__ if wanted.node else here.is_here),
                 barred=barred,
                 closed=closed,
                 reserved={node: name for node, name in reserved if name != wanted.application.application},

@@ -71,7 +71,8 @@ class ApplicationDemand(NamedTuple):
 
     ``queues``: the preemptable queues of which a container helps it (empty: every one). ``beside``: how much
     of a node's free capacity may count beside freed containers (None: all of it): limits of its queues, and
-    reservations, may keep YARN from granting what is free.
+    reservations, may keep YARN from granting what is free. ``node``: the only one on which a container helps
+    it, by its own reservation there ("": every one may).
     """
 
     application: ApplicationView
@@ -79,6 +80,7 @@ class ApplicationDemand(NamedTuple):
     trigger: Trigger
     queues: tuple[str, ...] = ()
     beside: Resources | None = None
+    node: str = ""
 
     def usable(self, free: Mapping[str, Resources]) -> Mapping[str, Resources]:
         """Return what counts of the free capacity; a node with room for a whole request does not."""
@@ -172,6 +174,11 @@ class DemandInput(NamedTuple):
         """Return the orders on nodes of the partition."""
         is_here = self.is_here
         return list(orders) if is_here is None else [order for order in orders if is_here(order.node)]
+
+    def elsewhere(self, orders: Iterable[Order]) -> list[Order]:
+        """Return the orders on nodes of other partitions."""
+        is_here = self.is_here
+        return [] if is_here is None else [order for order in orders if not is_here(order.node)]
 
     def of_label(self, label: str) -> DemandInput:
         """Return the input of one partition; "": that of the nodes without a label."""
@@ -271,8 +278,9 @@ def _modelled_demand(
     shared: Sequence[Snapshot],
 ) -> ClusterDemand:
     snapshot = inputs.snapshot
-    coming = inputs.here(ledger.expected_room(inputs.as_of_ms))
-    queues = model_queues(snapshot, coming)
+    expected = list(ledger.expected_room(inputs.as_of_ms))
+    coming = inputs.here(expected)
+    queues = model_queues(snapshot, coming, inputs.elsewhere(expected))
     not_granted = _take_out(queues, inputs.not_granted)
     shares = guarantee_shares(snapshot, coming, settings) if settings.mode == "guarantees" else None
     over = _preemptable_queues(queues, settings) if shares is None else shares.victims()
@@ -303,6 +311,7 @@ def _modelled_demand(
 
     admitted: dict[str, Servable] = {}
     helped: dict[str, Helped] = {}
+    on_reserved: dict[str, ApplicationDemand] = {}
     if settings.mode != "deadlines" and not victims:
         limits = own_limits(queues, snapshot.largest_node)
         none_gives = _none_gives(shut, NoQueueOverGuarantee() if shares is None else NoQueueGives())
@@ -324,6 +333,7 @@ def _modelled_demand(
             inputs.not_granted,
         )
         admitted, reasons, helped = below.admitted, below.refused, below.helped
+        on_reserved = _on_reserved_nodes(inputs, ledger, tree, allowance, placed)
     wishes = []
     for name, admission in admitted.items():
         help_of = helped.get(name, EVERY_VICTIM)
@@ -332,25 +342,59 @@ def _modelled_demand(
         if name in inputs.not_granted and help_of.beside is None:
             help_of = help_of._replace(beside=snapshot.largest_node)  # not where a whole request fits
         wishes.append(_wish(inputs, ledger, admission, placed.get(name, 0), help_of))
-    left = free.free
-    if tree is not None:  # the node that a requester reserves serves it
-        left = left | {node: free.held[node] for node, name in tree.held.items() if name in admitted}
+    wishes += [
+        wish for name, wish in on_reserved.items() if name not in admitted and is_requester(wish.application)
+    ]
+    requesters = {wish.application.application for wish in wishes}
     reasons |= beyond | {view.application: NotGranted() for view in in_vain}
     refused = [
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)
-        for view, why in _explained(waiting, stuck, admitted, reasons, settings, snapshot)
+        for view, why in _explained(waiting, stuck, requesters, reasons, settings, snapshot)
     ]
     gives = _limits(snapshot, coming, victims, settings) if shares is None else shares.limits
     return ClusterDemand(
         tuple(wishes),
         tuple(refused),
-        left,
+        _unassigned(free, tree, requesters),
         victims,
         sum(placed.values()),
         gives,
         placed=placed_here,
         granted=granted,
     )
+
+
+def _on_reserved_nodes(
+    inputs: DemandInput,
+    ledger: Ledger,
+    tree: QueueTreeModel,
+    allowance: Mapping[str, int],
+    placed: Mapping[str, int],
+) -> dict[str, ApplicationDemand]:
+    """Return a container for each application with a reservation on a known node, of several the first.
+
+    What is freed on that node fills the reservation, whatever the shares and limits.
+    """
+    snapshot, found = inputs.snapshot, dict[str, ApplicationDemand]()
+    views = {view.application: view for view in snapshot.applications}
+    for node, name in sorted(snapshot.reserved_by_node.items()):
+        if tree.holder(node) != name or allowance.get(name, 0) <= 0 or name in {*found, *inputs.not_granted}:
+            continue
+        priority = snapshot.reserved_priority.get(node)
+        sizes = {each.size for each in views[name].requests if priority in (None, each.priority)}
+        if len(sizes) == 1:
+            one = Servable(views[name], dict.fromkeys(sizes, 1))
+            found[name] = _wish(inputs, ledger, one, placed.get(name, 0), EVERY_VICTIM)._replace(node=node)
+    return found
+
+
+def _unassigned(
+    free: FreeCapacity, tree: QueueTreeModel | None, requesters: Collection[str]
+) -> dict[str, Resources]:
+    """Return the free capacity by node; the node that a requester reserves serves it."""
+    if tree is None:
+        return free.free
+    return free.free | {node: room for node, room in free.held.items() if tree.holder(node) in requesters}
 
 
 def _take_out(queues: Mapping[str, QueueModel], names: Collection[str]) -> list[ApplicationView]:
@@ -533,7 +577,7 @@ def _users_with_preemptable(
 def _explained(
     waiting: Sequence[ApplicationView],
     stuck: Mapping[str, tuple[ApplicationView, int]],
-    admitted: Mapping[str, object],
+    admitted: Collection[str],
     reasons: Mapping[str, TriggerReason],
     settings: Settings,
     snapshot: Snapshot,

@@ -18,6 +18,7 @@ from yarnctl.deciding.forecast import (
     FreeCapacity,
     QueueModel,
     SimulatedRequest,
+    count_grants,
     model_queues,
     place_pending,
 )
@@ -28,14 +29,21 @@ from yarnctl.units import NOTHING, Resources
 
 
 class ServedPartition:
-    """A partition whose own requests have been served from ``free``; ``placed`` per application."""
+    """A partition whose own requests have been served from ``free``; ``placed`` per application.
+
+    ``elsewhere``: what ends in other partitions.
+    """
 
     def __init__(
-        self, snapshot: Snapshot, free: FreeCapacity, coming: Iterable[Order | EndingContainer] = ()
+        self,
+        snapshot: Snapshot,
+        free: FreeCapacity,
+        coming: Iterable[Order | EndingContainer] = (),
+        elsewhere: Iterable[Order | EndingContainer] = (),
     ) -> None:
         self._snapshot = snapshot
         self._free = free
-        self._queues = model_queues(snapshot, coming)
+        self._queues = model_queues(snapshot, coming, elsewhere)
         self.placed, self._tree = placed_in(snapshot, self._queues, free)
 
     @property
@@ -54,6 +62,9 @@ class ServedPartition:
         models = model_queues(part, ())
         for path, model in models.items():
             model.user_used = dict(self._queues[path].user_used)
+            model.leaving_mib = dict(self._queues[path].leaving_mib)
+        count_grants(models, self._queues)
+        count_grants(models, queues)
         placed = self._placed(part, models)
         for path, queue in queues.items():
             left = {_named(each): each.containers for each in models[path].waiting()}
@@ -70,7 +81,9 @@ class ServedPartition:
         if self._tree is None:
             return place_pending(models, FreeCapacity(self._free.free))
         rooms = {**self._free.free, **self._free.held}
-        free = FreeCapacity({node: room for node, room in rooms.items() if node not in self._tree.rejecting})
+        free = self._free.anew(
+            {node: room for node, room in rooms.items() if node not in self._tree.rejecting}
+        )
         tree = QueueTreeModel(self._tree.reserving(snapshot, rooms), models, shares_idle=True)
         return tree.place(free)
 

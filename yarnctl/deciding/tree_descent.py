@@ -29,6 +29,7 @@ component by component.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import fmod
 from typing import NamedTuple, Protocol
 
 from yarnctl.deciding.forecast import SimulatedRequest
@@ -197,8 +198,8 @@ class TreeDescent:
         return None
 
     def _rounded_down(self, size: Resources) -> Resources:
-        """Return a vector in whole steps of the smallest container."""
+        """Return a vector in whole steps of the smallest container, towards zero, as Java divides."""
         steps = (*self._step, *(0,) * (len(size) - len(self._step)))
         return Resources(
-            *(part - part % step if step else part for part, step in zip(size, steps, strict=True))
+            *(part - int(fmod(part, step)) if step else part for part, step in zip(size, steps, strict=True))
         )

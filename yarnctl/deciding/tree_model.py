@@ -419,6 +419,10 @@ class QueueTreeModel:
         if not left:
             self._satisfied[name, None] = taking
 
+    def holder(self, node: str) -> str:
+        """Return the application that has reserved a node, or is foreseen to ("": none is known)."""
+        return self._on_node.get(node, "")
+
     def _reserved_request(self, node: str) -> Taking | None:
         """Return the request that a reservation is for: by priority, else of its size or the largest."""
         application, priority = self._on_node[node], self._priority_on.get(node)

@@ -47,6 +47,11 @@ Rule, written before the first counted run:
   the forecast takes for something that no answer shows. If it then expects what the forecast does, that is the
   reason. If it expects something else than was granted, that is the reason "among others". The rest is
   ``not explained``. A step in which the emulator's side differs has no reason: ``emulator differs`` counts those.
+* The fifth judgement left six grants of four trees ``not explained``: 12048, 12049, 12174 and 12200. All were
+  faults of yarnctl or of this campaign, and are repaired: requests with the sum of earlier ones were not read
+  again; a fair leaf counted what was freed in another partition; the heartbeat of the freed node was not the
+  first on idle nodes of a shared partition; a limit below zero was rounded downward (three of the six). The
+  states of the last three are cases of ``tests/tree_order_cases.json``.
 * Forecast and emulator are compared with each other in ``tests/property/test_tree_grants.py`` on seeds 0-39.
   Seeds 17 and 25 were taken out of that test after they differed: there a fair leaf does not count a
   container yet that has filled a reservation.
@@ -108,12 +113,17 @@ class HeartbeatOrder(FreeCapacity):
 
     def __init__(self, free: Mapping[str, Resources], coming: Iterable[Order], freed_node: str) -> None:
         super().__init__(free, coming)
-        self._first = [freed_node]
+        self._freed_node = freed_node
+        self._first = [freed_node] if freed_node in self.free else []
 
     def round_of_nodes(self) -> list[str]:
         """Return the nodes of the next round, before the first one the freed node."""
         first, self._first = self._first, []
         return [*first, *self._nodes]
+
+    def anew(self, free: Mapping[str, Resources]) -> FreeCapacity:
+        """Return other free capacity, of nodes with heartbeats in the same order."""
+        return HeartbeatOrder(free, (), self._freed_node)
 
 
 def coming_of(snapshot: Snapshot, freed: dict[str, Any]) -> list[Order]:
@@ -152,20 +162,21 @@ def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
     plain = part_of(snapshot, "")
     free = HeartbeatOrder(own.free_by_node, coming, freed["node"])
     served, placed = {}, Counter[str]()
-    queues = model_queues(plain, () if own.nodes else coming)
     if own.nodes:
         served[own.nodes] = ServedPartition(own, free, coming)
         placed.update(served[own.nodes].placed)
-        tree = placed_in(plain, model_queues(plain, ()), FreeCapacity(plain.free_by_node))[1]
+        queues = model_queues(plain, (), coming)
+        more, tree = placed_in(plain, queues, FreeCapacity(plain.free_by_node))
     else:
+        queues = model_queues(plain, coming)
         more, tree = placed_in(plain, queues, free)
-        placed.update(more)
+    placed.update(more)
     rejected = () if tree is None else tree.rejected()
     for label in snapshot.labelled:
         part = part_of(snapshot, label)
         if part.is_shared:
             if part.nodes not in served:
-                served[part.nodes] = ServedPartition(part, FreeCapacity(part.free_by_node))
+                served[part.nodes] = ServedPartition(part, FreeCapacity(part.free_by_node), (), coming)
             placed.update(served[part.nodes].serve_idle(queues, rejected))
     return placed
 

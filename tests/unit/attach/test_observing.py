@@ -132,6 +132,14 @@ def test_what_others_wait_for_is_asked_once(cluster):
     assert views(port.observe(HURRIED))[application(1)].requests == (ContainerRequest(10, SLOT, 3),)
 
 
+def test_new_requests_with_the_sum_of_earlier_ones_are_read(cluster):
+    research, port = cluster.apps[application(1)], cluster.port()
+    for asks in ([(10, SLOT, 2)], [], [(10, times(SLOT, 2), 1)]):
+        research.asks = asks
+        shown = views(port.observe(HURRIED))[application(1)]
+        assert shown.requests == tuple(ContainerRequest(*ask) for ask in asks)
+
+
 def test_requests_of_a_preempting_application_are_read_again_when_they_may_have_changed(cluster):
     page, port = f"/apps/{application(2)}", cluster.port()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from tests.golden.tables import app, cluster, size
+from tests.unit.deciding.queue_trees import tree, waits
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.model import ContainerRequest
 from yarnctl.deciding.shared_partitions import ServedPartition
@@ -25,3 +27,14 @@ def test_what_is_left_keeps_its_application_and_each_of_its_sizes() -> None:
     assert sum(counts.values()) == 9 - placed["p1"]
     assert placed["p1"] > 0
     assert counts[size(2)] > 0
+
+
+@pytest.mark.parametrize(("own", "first"), [((), "old"), (((1, 1),), "new")])
+def test_a_fair_leaf_counts_what_was_granted_there_before(
+    own: tuple[tuple[int, int], ...], first: str
+) -> None:
+    line = [waits("res", "old", (1, 1)), waits("res", "new", (1, 1), rank=1)]
+    here = tree({}, *line, fair=("root.res",))
+    there = tree({}, waits("res", "old", *own), waits("res", "new"), fair=("root.res",))
+    idle = ServedPartition(there, FreeCapacity(tree({}, free={"x1": 1 + len(own)}).free_by_node))
+    assert idle.serve_idle(model_queues(here, ())) == {first: 1}

@@ -11,6 +11,7 @@ import pytest
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, size
 from tests.golden.test_borders import an_order
 from tests.unit.deciding.queue_trees import NODE, parents_of, slots, tree, waits
+from yarnctl.deciding.case import Need
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot, Suspend, TaskView
@@ -47,6 +48,20 @@ def needs(snapshot: Snapshot, rules: Settings) -> dict[str, int]:
 
 def reasons(snapshot: Snapshot, rules: Settings) -> dict[str, str]:
     return {trigger.application: text(why) for trigger, why in found(snapshot, rules).refused}
+
+
+@pytest.mark.parametrize(("ordered", "first"), [(False, "p1"), (True, "r1")])
+def test_a_fair_leaf_does_not_count_what_is_ordered_in_another_partition(ordered, first):
+    line = [waits("res", "p1", (1, 9)), waits("res", "r1", (1, 9), rank=1)]
+    labelled = tree({"res": 8}, *(msgspec.structs.replace(view, used=slots(4), requests=()) for view in line))
+    whole = msgspec.structs.replace(
+        tree({}, *line, free={"n1": 1}, fair=("root.res",)),
+        labelled={"x": msgspec.structs.replace(labelled, nodes=("x1",))},
+    )
+    ledger = Ledger()
+    if ordered:
+        ledger.add(an_order(node="x1"))
+    assert demand(DemandInput(whole, 0, 0), ledger, settings("res", "eng.lab")).granted == {first: 1}
 
 
 # --- a real nested tree: root.prod {etl, serving} 70 %, root.research {ds, adhoc} 30 %, 100 slots ----
@@ -134,6 +149,57 @@ def test_below_a_parent_at_its_maximum_only_its_own_leaves_give():
     step = Controller(EITHER).step(seen(snapshot, {"l": tasks("l", 9), "r": tasks("r", 11)}))
     asked = [action.application for action in step.actions if isinstance(action, Suspend)]
     assert asked == ["l", "l", "l"]
+
+
+def reserving(**more: Any) -> Snapshot:
+    """The user of p is over the limit; p has reserved two slots on n1, where one is free."""
+    mine = waits("res", "p", (2, 3), used=slots(1), user="u1")
+    held = tree(
+        {"res": 3, "eng.lab": 20}, mine, runs("eng.lab", "l", 20), reserved={"p": 2}, user_limits={"u1": 0.5}
+    )
+    known: dict[str, Any] = {
+        "reserved_by_node": {"n1": "p"},
+        "reserved_priority": {"n1": 0},
+        "reserved_free": {"n1": slots(1)},
+    }
+    return msgspec.structs.replace(held, **known | more)
+
+
+LAB_GIVES = settings("res", "eng.lab")
+
+
+def test_what_is_freed_on_a_reserved_node_fills_the_reservation_of_its_requester():
+    [wish] = found(reserving(), LAB_GIVES).applications
+    assert (wish.node, wish.shortfalls) == ("n1", (Need(slots(2), 1),))
+    rows = [task._replace(node="n2") for task in tasks("l", 20)]
+    rows[7] = rows[7]._replace(node="n1")
+    step = Controller(LAB_GIVES, validate=True).step(seen(reserving(), {"l": tuple(rows)}))
+    assert [action.container for action in step.actions if isinstance(action, Suspend)] == ["l-7"]
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {"reserved_by_node": {}},
+        {"reserved_by_node": {"n1": "another"}},
+        {"reserved_priority": {"n1": 5}},
+        {"reserved_free": {"n1": slots(2)}},
+    ],
+    ids=["node", "application", "request", "enough is free"],
+)
+def test_a_reservation_that_is_not_known_to_take_what_is_freed_gives_no_order(unknown):
+    assert reasons(reserving(**unknown), LAB_GIVES) == {"p": "the application's user is at the user limit"}
+
+
+def test_what_is_free_on_a_reserved_node_counts_for_its_requester():
+    """One slot is missing there, and two on every other node."""
+    snapshot = tree(
+        {"res": 3, "eng.lab": 20}, waits("res", "p", (2, 3)), runs("eng.lab", "l", 20), reserved={"p": 2}
+    )
+    snapshot = msgspec.structs.replace(
+        snapshot, reserved_by_node={"n1": "p"}, reserved_priority={"n1": 0}, reserved_free={"n1": slots(1)}
+    )
+    assert found(snapshot, LAB_GIVES).free["n1"] == slots(1)
 
 
 def test_without_a_maximum_every_queue_helps():

@@ -17,10 +17,10 @@ from tests.unit.deciding.queue_trees import (
     tree,
     waits,
 )
-from yarnctl.deciding.forecast import FreeCapacity, model_queues
-from yarnctl.deciding.model import ContainerRequest
+from yarnctl.deciding.forecast import EndingContainer, FreeCapacity, model_queues
+from yarnctl.deciding.model import ContainerRequest, ParentView, QueueView, Snapshot
 from yarnctl.deciding.tree_model import QueueTreeModel
-from yarnctl.units import Resources
+from yarnctl.units import NOTHING, Resources
 
 
 @pytest.mark.parametrize(("used", "asking", "frees", "order"), SIBLINGS)
@@ -67,6 +67,18 @@ def test_a_fair_leaf_serves_the_application_that_uses_the_least():
     used = {"res": 4, "eng.lab": 20}
     assert served(tree(used, *rows, fair=("root.res",)), "eng.lab", 7) == "new new new new old new old"
     assert served(tree(used, *rows), "eng.lab", 3) == "old old old"
+
+
+@pytest.mark.parametrize(("ends", "first"), [((), "old"), (("old",), "old"), (("new",), "new")])
+def test_a_fair_leaf_does_not_count_what_ends_in_another_partition(ends, first):
+    rows = [waits("res", "old", (1, 9)), waits("res", "new", (1, 9), rank=1)]
+    seen = msgspec.structs.replace(
+        tree({}, *rows, free={"n1": 1}, fair=("root.res",)), elsewhere_mib=dict.fromkeys(("old", "new"), 512)
+    )
+    model = QueueTreeModel(
+        seen, model_queues(seen, (), [EndingContainer(name, "x1", slots(0.01)) for name in ends])
+    )
+    assert model.place(FreeCapacity(seen.free_by_node)) == {first: 1}
 
 
 def test_each_resource_stops_a_leaf():
@@ -146,3 +158,36 @@ def test_a_user_is_given_one_container_beyond_the_limit_and_then_passed_over(lim
 def test_a_user_without_a_shown_limit_has_none():
     seen = tree({}, waits("res", "mine", (1, 20), user="u1"), free={"n1": 24}, user_limits={"u2": 1})
     assert served(seen) == " ".join(["mine"] * 20)
+
+
+def test_a_limit_below_zero_is_rounded_towards_zero():
+    """512 MiB are left: the leaf a keeps 1336, so b has -824, rounded to -512, which it keeps, and c nothing.
+
+    With -1024 c could give its reservation up for a container on the free node.
+    """
+    whole, slot = Resources(2048, 16), Resources(512, 1)
+    rows = [
+        ("a", Resources(1024, 8), Resources(1336, 2), NOTHING, Resources(512, 3)),
+        ("b", Resources(512, 4), whole, NOTHING, slot),
+        ("c", Resources(512, 4), whole, slot, slot),
+    ]
+    seen = Snapshot(
+        total=whole,
+        largest_node=whole,
+        smallest=slot,
+        parents=(ParentView(queue="root", guaranteed=whole, maximum=whole, used=Resources(1536, 4)),),
+        queues=tuple(
+            QueueView(queue=f"root.{leaf}", guaranteed=least, maximum=most, used=used)
+            for leaf, least, most, used, _ in rows
+        ),
+        applications=tuple(
+            msgspec.structs.replace(waits(leaf, leaf), requests=(ContainerRequest(0, size, 1),))
+            for leaf, *_, size in rows
+        ),
+        free_by_node={"n2": Resources(512, 12)},
+        reserved={"c": slot},
+        reserved_by_node={"n1": "c"},
+        reserved_free={"n1": Resources(0, 0)},
+    )
+    model = QueueTreeModel(seen, model_queues(seen, ()))
+    assert model.place(FreeCapacity(seen.free_by_node)) == {}

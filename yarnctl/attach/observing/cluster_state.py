@@ -364,9 +364,10 @@ class ClusterObserver:
     def refresh(self) -> None:
         """Read the unfinished applications anew; raises as the client does."""
         self._applications.update([self._connection.placed(row) for row in self._manager.applications()])
-        for kept in (self._asks, self.sizes):
-            for gone in kept.keys() - self._connection.rows.keys():
-                del kept[gone]
+        for gone in self._asks.keys() - self._applications.waiting.keys():  # new asks may have the same sum
+            del self._asks[gone]
+        for gone in self.sizes.keys() - self._connection.rows.keys():
+            del self.sizes[gone]
         self._activities.located &= self._asks.keys()
 
     def _views(
