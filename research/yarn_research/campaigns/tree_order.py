@@ -52,6 +52,8 @@ Rule, written before the first counted run:
   again; a fair leaf counted what was freed in another partition; the heartbeat of the freed node was not the
   first on idle nodes of a shared partition; a limit below zero was rounded downward (three of the six). The
   states of the last three are cases of ``tests/tree_order_cases.json``.
+* The sixth judgement plays seeds 15001-15300 once, all of them, with those repairs. Nothing is counted
+  differently; the target and the rival are the same.
 * Forecast and emulator are compared with each other in ``tests/property/test_tree_grants.py`` on seeds 0-39.
   Seeds 17 and 25 were taken out of that test after they differed: there a fair leaf does not count a
   container yet that has filled a reservation.
