@@ -111,7 +111,7 @@ def test_choice_is_that_of_the_plain_order(monkeypatch):
 
 
 def test_law_notices_that_tasks_behind_the_last_look_are_forgotten(monkeypatch):
-    monkeypatch.setattr(LeverOffers, "_is_killable", lambda self, task, index, price_ms: True)
+    monkeypatch.setattr(LeverOffers, "_is_killable", lambda self, task, index: True)
     with pytest.raises(AssertionError):
         require_same(monkeypatch)
 

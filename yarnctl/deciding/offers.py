@@ -49,9 +49,6 @@ _KIND, _REMAINING_MS, _SINCE_MS = itemgetter(4), itemgetter(5), itemgetter(7)
 _FIRST = -FOREVER_MS - 1
 """Comes before every task's key."""
 
-_LAST = chr(0x10FFFF)
-"""Comes after every attempt."""
-
 _Line = list[tuple[int, int, int]]
 """What tasks of a job cost at the least, their keys as far as known, and their places: a heap."""
 
@@ -272,50 +269,50 @@ class LeverOffers:
         found = nsmallest(most, self.passed, key=_attempt_of)
         if not (self._second.parts and self._heads and self.offered and most):
             return found
-        last, before = self.offered[-1], _LAST
+        last, now_ms, near_ms = self.offered[-1], self.case.now_ms, self._near_ms
         looked_at = {each.attempt for each in (*self.offered, *(option for _, option in self._ready))}
         looked_at |= {task.attempt for task, _, _ in self.passed}
-        wait_ms = min(self._leave_price_ms, self._suspend_price_ms)
-        slower_ms = max(self._leave_price_ms, self._suspend_price_ms) - wait_ms
+        leave_ms, suspend_ms = self._leave_price_ms, self._suspend_price_ms
+        wait_ms = min(leave_ms, suspend_ms)
+        work_ms = last.cost[0] - wait_ms
         for index, least_ms in self._least_ms.items():
             usage = self.case.jobs[index].usage
-            hold = hold_ms(usage.releasable)
-            if least_ms > last.cost[0] + slower_ms + hold:
+            tasks, hold = self.case.tasks[usage.application], hold_ms(usage.releasable)
+            if least_ms > work_ms + max(leave_ms, suspend_ms) + hold:
                 continue
-            tasks = self.case.tasks[usage.application]
             if len(found) == most:
                 before = _attempt_of(found[-1])
                 tasks = tuple(task for task in tasks if task[0] < before)
-            work_ms, kill_ms = last.cost[0] - wait_ms, last.cost[0] - wait_ms + self._leave_price_ms + hold
-            for task, price_ms in [
-                (t, price)
-                for t, price in zip(tasks, self._prices(tasks, usage.releasable), strict=True)
-                if price and (t[6] <= work_ms if t[4] == "reduce" else price <= kill_ms)
+            for task in [
+                t
+                for t in tasks
+                if t[6] + (0 if t[4] == "reduce" or t[7] >= now_ms else now_ms - t[7]) <= work_ms
+                or t[4] in LEAVING
             ]:
-                if task[0] in looked_at or self._is_killable(task, index, price_ms):
+                if task[5] <= near_ms or task[0] in looked_at or self._is_killable(task, index):
                     continue
-                if self._is_roughly_before(task, index, last, wait_ms):
+                worked_ms = 0 if task[4] == "reduce" else max(0, now_ms - task[7])
+                if worked_ms and not self._may_lose:
+                    continue
+                bound = worked_ms + task[6] + (0 if task[4] in LEAVING else wait_ms)
+                head = bound * _LOST, self.keys[index], self._known_keys((task,))[0], index
+                if _comes_before(head, (_number(last.cost), last)):
                     why = self._cheapest(task, self._objection(task), index)
                     if isinstance(why, str) and why != "am":
                         found = nsmallest(most, [*found, (task, index, why)], key=_attempt_of)
         return found
 
-    def _is_killable(self, task: TaskView, index: int, price_ms: int) -> bool:
-        """Return whether it is plain that a map has a lever: to kill it at this price."""
+    def _is_killable(self, task: TaskView, index: int) -> bool:
+        """Return whether it is plain that a map has a lever: a kill, which costs no more than the wait."""
+        if task[4] != "map" or self.given.left.killed or self._no_loss(index):
+            return False
+        leave_ms, running = self.rules.leave_ms, self.case.jobs[index].usage.releasable
+        price_ms = max(0, self.case.now_ms - task[7]) + task[6] + self._leave_price_ms + hold_ms(running)
         return (
-            task[4] == "map"
+            leave_ms <= self.rules.room_within_ms
+            and price_ms <= self._second.of(task[5] + leave_ms)
             and self._objection(task) in ("", "map")
-            and not (self.given.left.killed or self._no_loss(index))
-            and self.rules.leave_ms <= self.rules.room_within_ms
-            and price_ms <= self._second.of(task[5] + self.rules.leave_ms)
         )
-
-    def _is_roughly_before(self, task: TaskView, index: int, last: Option, wait_ms: int) -> bool:
-        """Return whether a task comes before an option if it costs its work and this wait."""
-        worked_ms = 0 if task.kind == "reduce" else max(0, self.case.now_ms - task.since_ms)
-        rough_ms = worked_ms + task.resume_cost_ms + (wait_ms if task.kind in ("reduce", "map") else 0)
-        (key,) = self._known_keys((task,))
-        return _comes_before((rough_ms * _LOST, self.keys[index], key, index), (_number(last.cost), last))
 
     def _known_keys(self, tasks: Sequence[TaskView]) -> list[int]:
         """Return what each task's key cannot be below, as far as it is known without a draw."""
