@@ -292,13 +292,13 @@ class LeverOffers:
                 if task[5] <= near_ms or task[0] in looked_at or self._is_killable(task, index):
                     continue
                 worked_ms = 0 if task[4] == "reduce" else max(0, now_ms - task[7])
-                if worked_ms and not self._may_lose:
+                if task[4] == "am" or (worked_ms and not self._may_lose):
                     continue
                 bound = worked_ms + task[6] + (0 if task[4] in LEAVING else wait_ms)
                 head = bound * _LOST, self.keys[index], self._known_keys((task,))[0], index
                 if _comes_before(head, (_number(last.cost), last)):
                     why = self._cheapest(task, self._objection(task), index)
-                    if isinstance(why, str) and why != "am":
+                    if isinstance(why, str):
                         found = nsmallest(most, [*found, (task, index, why)], key=_attempt_of)
         return found
 
