@@ -34,7 +34,7 @@ class PlainOffers(LeverOffers):
     def __init__(self, case: Case, settings: Settings, mix_input: MixInput) -> None:
         super().__init__(case, settings, mix_input)
         rows = [
-            (self.rough(task), self.keys[index], *self._known_keys((task,)), index, place, task)
+            ((self.rough(task), self.keys[index], self._known_keys((task,))[0], index), place, task)
             for index in sorted(head[3] for head in self._heads)
             for place, task in enumerate(case.tasks[case.jobs[index].usage.application])
         ]
@@ -53,9 +53,9 @@ class PlainOffers(LeverOffers):
         return (self.case.now_ms - task.since_ms) * LOST + (task.resume_cost_ms + waits) * scale
 
     def _offer(self) -> bool:
-        while self.rows and (not self._ready or offers._comes_before(self.rows[0][:4], self._ready[0])):
-            *_, index, _, task = self.rows.pop(0)
-            self._add(index, task)
+        while self.rows and (not self._ready or offers._comes_before(self.rows[0][0], self._ready[0])):
+            head, _, task = self.rows.pop(0)
+            self._add(head[3], task)
         if not self._ready:
             return False
         self.offered.append(heappop(self._ready)[1])
