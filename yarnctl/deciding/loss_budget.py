@@ -195,11 +195,14 @@ class TaskLoss(NamedTuple):
     lost_ms: int = 0
 
 
+NO_LOSS = TaskLoss()
+
+
 def killed_of(charges: Iterable[Charge]) -> dict[str, TaskLoss]:
     """Return what each task lost by the kills among some charges."""
     found: dict[str, TaskLoss] = {}
     for each in charges:
-        before = found.get(each.task, TaskLoss())
+        before = found.get(each.task, NO_LOSS)
         found[each.task] = TaskLoss(before.kills + 1, before.lost_ms + each.lost_ms)
     return found
 
@@ -284,7 +287,7 @@ class LossLeft:
 
     def may_kill(self, task: str, kills_max: int) -> bool:
         """Return whether an attempt of a task may be killed once more."""
-        return task not in self.taken and self.killed.get(task, TaskLoss()).kills < kills_max
+        return task not in self.taken and self.killed.get(task, NO_LOSS).kills < kills_max
 
     def allows(self, pulls: Iterable[tuple[str, str, LeverKind, int]]) -> bool:
         """Return whether all of these amounts (queue, user, lever, MiB-ms) may be used together."""

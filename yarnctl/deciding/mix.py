@@ -13,7 +13,6 @@ is awaited: no order, but its container counts as coming until the instant that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from heapq import nsmallest
 
 from yarnctl.deciding.case import Case, Choice, Pick, RefusedJob, RefusedTask
 from yarnctl.deciding.levers import AwaitedTask, LeverKind, LeverPull, kills_max
@@ -379,7 +378,5 @@ def _refused(case: Case, mixing: Mixing, shown: int) -> Iterator[RefusedTask]:
         name, task = _name(case, option.job), option.task
         yield RefusedTask(name, task.attempt, option.task_key, why, task.container, task.node)
         shown -= 1
-    for task, index, reason in nsmallest(
-        mixing.settings.refused_shown, mixing.offers.passed, key=lambda each: each[0].attempt
-    ):
+    for task, index, reason in mixing.offers.without_lever(mixing.settings.refused_shown):
         yield RefusedTask(_name(case, index), task.attempt, (), reason, task.container, task.node)

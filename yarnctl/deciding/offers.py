@@ -7,8 +7,8 @@ was looked at and has no lever is in ``passed``; after the last offer that is ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from heapq import heapify, heappop, heappush, heapreplace
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heapify, heappop, heappush, heapreplace, nsmallest
 from itertools import count
 from operator import itemgetter
 from types import MappingProxyType
@@ -55,6 +55,8 @@ _Line = list[tuple[int, int, int]]
 _Head = tuple[int, tuple[int, ...], int, int]
 """What may come next of a job: the least cost, the job's key, the task's key as far as known, the job."""
 
+NoLever = tuple[TaskView, int, Reason]
+"""A task, its job, and why it has no lever."""
 
 NO_GROUPS: Mapping[str, int] = MappingProxyType({})
 
@@ -108,17 +110,21 @@ class LeverOffers:
         self.case, self.settings, self.given = case, settings, mix_input
         self.rules = mix_input.rules or settings.levers
         self.offered: list[Option] = []
-        self.passed: list[tuple[TaskView, int, Reason]] = []
+        self.passed: list[NoLever] = []
         self._objection = objections(case.now_ms, settings, case.barred, case.reserved)
         self._ready: list[tuple[int, Option]] = []
         self._lines: dict[int, tuple[tuple[TaskView, ...], _Line]] = {}
         self._may_lose = self.rules.may_lose_ratio > 0 or any(mix_input.may_lose.values())
         self._near_ms = self.rules.room_within_ms - self.rules.leave_ms
-        self._second = case.second
+        self._second = second = case.second
+        self._leave_price_ms = second.of(self.rules.leave_ms)
+        self._suspend_price_ms = second.of(self.rules.suspend_ms)
         self._kills_max = kills_max(self.rules)
         self.keys = self._job_keys()
         self._task_policy = TASK_POLICIES[settings.task_policy]
         self._heads: list[_Head] = []
+        self._least_ms: dict[int, int] = {}
+        self._prices = self._pricing()
         self.missing = self._begin()
         heapify(self._heads)
 
@@ -142,7 +148,7 @@ class LeverOffers:
         """
         case, keys, now_ms, near_ms = self.case, self.keys, self.case.now_ms, self._near_ms
         most, of_maps, missing = self.rules.jobs_max, _LOST, []
-        may_lose = self._may_lose
+        may_lose, prices = self._may_lose, self._prices
         ranked = range(len(keys))
         for index in ranked if len(keys) <= most else sorted(ranked, key=lambda job: (keys[job], job))[:most]:
             usage = case.jobs[index][0]
@@ -153,13 +159,11 @@ class LeverOffers:
             if tasks is None:
                 missing.append(name)
                 continue
-            if self._second.parts:
-                self._heads.append(
-                    (min(self._priced_bounds(tasks), default=_NEVER), keys[index], _FIRST, index)
-                )
-                continue
             if not tasks:
                 least = _NEVER
+            elif self._second.parts:
+                self._least_ms[index] = least_ms = min(prices(tasks, usage.releasable))
+                least = least_ms * _LOST
             elif min(map(_REMAINING_MS, tasks)) <= near_ms:
                 least = 0
             elif (last_ms := max(map(_SINCE_MS, tasks))) >= now_ms or "reduce" in map(_KIND, tasks):
@@ -169,11 +173,11 @@ class LeverOffers:
             self._heads.append((least, keys[index], _FIRST, index))
         return tuple(missing)
 
-    def _bounds(self, tasks: tuple[TaskView, ...]) -> list[int]:
+    def _bounds(self, tasks: tuple[TaskView, ...], index: int) -> list[int]:
         """Return what each task costs at the least: nothing if it may be awaited, else by its kind."""
         now_ms, near_ms = self.case.now_ms, self._near_ms
         if self._second.parts:
-            return self._priced_bounds(tasks)
+            return [bound * _LOST for bound in self._prices(tasks, self.case.jobs[index].usage.releasable)]
         if not self._may_lose:
             return [
                 0 if t[5] <= near_ms else t[6] if t[4] == "reduce" or t[7] >= now_ms else _NEVER
@@ -188,20 +192,37 @@ class LeverOffers:
             for t in tasks
         ]
 
-    def _priced_bounds(self, tasks: tuple[TaskView, ...]) -> list[int]:
-        """Return the same where a second has a price: it is the least that the wait for a lever costs."""
-        now_ms, near_ms = self.case.now_ms, self._near_ms
-        wait_ms = self._second.of(min(self.rules.leave_ms, self.rules.suspend_ms))
-        return [
-            0
-            if t[5] <= near_ms
-            else (t[6] + (wait_ms if t[4] in ("reduce", "map") else 0)) * _LOST
-            if t[4] == "reduce" or t[7] >= now_ms
-            else (now_ms - t[7] + t[6] + (wait_ms if t[4] == "map" else 0)) * _LOST
-            if self._may_lose
-            else _NEVER
-            for t in tasks
-        ]
+    def _pricing(self) -> Callable[[tuple[TaskView, ...], int], list[int]]:
+        """Return the function that bounds what tasks of a job cost where a second has a price, in ms.
+
+        Of a map without earlier losses that is the price of killing it. ``running``: the job's tasks.
+        """
+        now_ms, near_ms, may_lose = self.case.now_ms, self._near_ms, self._may_lose
+        leave_ms, suspend_ms = self._leave_price_ms, self._suspend_price_ms
+        least_ms = min(leave_ms, suspend_ms)
+
+        def prices(tasks: tuple[TaskView, ...], running: int) -> list[int]:
+            hold = hold_ms(running)
+            kill_ms, fetching_ms, reducing_ms = leave_ms + hold, least_ms + hold, suspend_ms + hold
+            begun_ms = now_ms + kill_ms
+            found = [
+                0
+                if t[5] <= near_ms
+                else t[6] + (begun_ms - t[7] if t[7] < now_ms else kill_ms)
+                if t[4] == "map"
+                else t[6] + (reducing_ms if t[7] < now_ms else fetching_ms)
+                if t[4] == "reduce"
+                else t[6] + max(0, now_ms - t[7])
+                for t in tasks
+            ]
+            if may_lose:
+                return found
+            return [
+                _NEVER if price and t[4] != "reduce" and t[7] < now_ms else price
+                for t, price in zip(tasks, found, strict=True)
+            ]
+
+        return prices
 
     # --- one after the other ------------------------------------------------------------------------
 
@@ -227,7 +248,7 @@ class LeverOffers:
         _, job_key, task_key, index = head
         if task_key == _FIRST:
             tasks = self.case.tasks[self.case.jobs[index].usage.application]
-            line = list(zip(self._bounds(tasks), self._known_keys(tasks), count()))
+            line = list(zip(self._bounds(tasks, index), self._known_keys(tasks), count()))
             heapify(line)
             self._lines[index] = (tasks, line)
         else:
@@ -239,7 +260,61 @@ class LeverOffers:
         else:
             heappop(self._heads)
 
-    def _known_keys(self, tasks: tuple[TaskView, ...]) -> list[int]:
+    def without_lever(self, most: int) -> list[NoLever]:
+        """Return the first ``most``, by attempt, of the tasks without a lever before the last offer.
+
+        A task without a lever has no cost. Where a second has a price, its place is that of its work and of
+        the wait for the fastest lever, and the offers have not looked at all of these.
+        """
+        found = nsmallest(most, self.passed, key=_attempt_of)
+        if not (self._second.parts and self._heads and self.offered and most):
+            return found
+        last, now_ms, near_ms = self.offered[-1], self.case.now_ms, self._near_ms
+        looked_at = {each.attempt for each in (*self.offered, *(option for _, option in self._ready))}
+        looked_at |= {task.attempt for task, _, _ in self.passed}
+        leave_ms, suspend_ms = self._leave_price_ms, self._suspend_price_ms
+        wait_ms = min(leave_ms, suspend_ms)
+        work_ms = last.cost[0] - wait_ms
+        for index, least_ms in self._least_ms.items():
+            usage = self.case.jobs[index].usage
+            tasks, hold = self.case.tasks[usage.application], hold_ms(usage.releasable)
+            if least_ms > work_ms + max(leave_ms, suspend_ms) + hold:
+                continue
+            if len(found) == most:
+                before = _attempt_of(found[-1])
+                tasks = tuple(task for task in tasks if task[0] < before)
+            for task in [
+                t
+                for t in tasks
+                if t[6] + (0 if t[4] == "reduce" or t[7] >= now_ms else now_ms - t[7]) <= work_ms
+                or t[4] in LEAVING
+            ]:
+                if task[5] <= near_ms or task[0] in looked_at or self._is_killable(task, index):
+                    continue
+                worked_ms = 0 if task[4] == "reduce" else max(0, now_ms - task[7])
+                if task[4] == "am" or (worked_ms and not self._may_lose):
+                    continue
+                bound = worked_ms + task[6] + (0 if task[4] in LEAVING else wait_ms)
+                head = bound * _LOST, self.keys[index], self._known_keys((task,))[0], index
+                if _comes_before(head, (_number(last.cost), last)):
+                    why = self._cheapest(task, self._objection(task), index)
+                    if isinstance(why, str):
+                        found = nsmallest(most, [*found, (task, index, why)], key=_attempt_of)
+        return found
+
+    def _is_killable(self, task: TaskView, index: int) -> bool:
+        """Return whether it is plain that a map has a lever: a kill, which costs no more than the wait."""
+        if task[4] != "map" or self.given.left.killed or self._no_loss(index):
+            return False
+        leave_ms, running = self.rules.leave_ms, self.case.jobs[index].usage.releasable
+        price_ms = max(0, self.case.now_ms - task[7]) + task[6] + self._leave_price_ms + hold_ms(running)
+        return (
+            leave_ms <= self.rules.room_within_ms
+            and price_ms <= self._second.of(task[5] + leave_ms)
+            and self._objection(task) in ("", "map")
+        )
+
+    def _known_keys(self, tasks: Sequence[TaskView]) -> list[int]:
         """Return what each task's key cannot be below, as far as it is known without a draw."""
         sign = self._task_policy.remaining_sign
         if not sign:
@@ -248,7 +323,7 @@ class LeverOffers:
 
     def _add(self, index: int, task: TaskView) -> None:
         found = self._cheapest(task, self._objection(task), index)
-        if not isinstance(found, Lever):
+        if isinstance(found, str):
             if found != "am":
                 self.passed.append((task, index, found))
             return
@@ -256,9 +331,9 @@ class LeverOffers:
         if policy.draws:
             draw = uniform(self.settings.seed, self.case.number, named(task.attempt))
         key = policy.key(task, self.case.now_ms, draw)
-        cost = self._cost(found, index)
-        option = Option(cost, self.keys[index], key, task.attempt, index, task, found)
-        heappush(self._ready, (cost[0] * _LOST + cost[1], option))
+        cost, lever = found
+        option = Option(cost, self.keys[index], key, task.attempt, index, task, lever)
+        heappush(self._ready, (_number(cost), option))
 
     def _cost(self, lever: Lever, index: int) -> Cost:
         lost_ms = lever.lost_ms
@@ -272,22 +347,22 @@ class LeverOffers:
             cost_ms += hold_ms(self.case.jobs[index].usage.releasable)
         return cost_ms, lost_ms
 
-    def _is_worth(self, lever: Lever, task: TaskView, index: int) -> bool:
+    def _is_worth(self, lever: Lever, cost: Cost, task: TaskView) -> bool:
         """Return whether a lever costs no more than to wait until its task ends by itself."""
         if not self._second.parts or task.remaining_ms < 0 or task.kind in LEAVING or lever.kind == "end":
             return True
-        return self._cost(lever, index)[0] <= self._second.of(task.remaining_ms + self.rules.leave_ms)
+        return cost[0] <= self._second.of(task.remaining_ms + self.rules.leave_ms)
 
     def _no_loss(self, index: int) -> Reason:
         """Return why no map of a job may be killed at all; "": some may."""
-        name = self.case.jobs[index].usage.application
+        name = self.case.jobs[index][0][0]
         owner = self.given.queue_and_user[name][0]
         if self.given.may_lose.get(owner, self.rules.may_lose_ratio):
             return ""
         return "job-loss-budget" if owner == name else "map"
 
-    def _cheapest(self, task: TaskView, reason: Reason, index: int) -> Lever | Reason:
-        """Return a task's cheapest lever that frees a container in time, or why it has none."""
+    def _cheapest(self, task: TaskView, reason: Reason, index: int) -> tuple[Cost, Lever] | Reason:
+        """Return a task's cheapest lever that frees a container in time and its cost, or why it has none."""
         if reason not in OF_SUSPENDING:
             return reason  # the master, under order, tried in vain, or for another application
         if (
@@ -298,7 +373,7 @@ class LeverOffers:
                 reason = "cost" if task.remaining_ms >= 0 else "remaining-unknown"
         if reason == "cost" and self._second.parts:
             reason = ""  # what waits is compared, too
-        best: Lever | None = None
+        best: tuple[Cost, Lever] | None = None
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
         group_ms, late_ms = self.given.group_ms.get(task.attempt, 0), self.given.drain_late_ms
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms, late_ms, group_ms):
@@ -313,12 +388,21 @@ class LeverOffers:
             if lever.kind == "kill" and not self.given.left.may_kill(task_of(task.attempt), self._kills_max):
                 reason = "killed-lately"
                 continue
-            if not self._is_worth(lever, task, index):
+            cost = self._cost(lever, index)
+            if not self._is_worth(lever, cost, task):
                 reason = "not-worth"
                 continue
-            if best is None or self._cost(lever, index) < self._cost(best, index):
-                best = lever
+            if best is None or cost < best[0]:
+                best = cost, lever
         return best if best is not None else reason or "not-in-time"
+
+
+def _number(cost: Cost) -> int:
+    return cost[0] * _LOST + cost[1]
+
+
+def _attempt_of(passed: NoLever) -> str:
+    return passed[0].attempt
 
 
 def _comes_before(head: _Head, ready: tuple[int, Option]) -> bool:

@@ -25,6 +25,7 @@ from yarnctl.deciding.offers import MixInput
 from yarnctl.deciding.preemptor import DemandInput, candidates, preemptable
 from yarnctl.deciding.releaser import objections
 from yarnctl.deciding.settings import LeverSettings
+from yarnctl.deciding.waiting_worth import NO_PRICE, PARTS, SecondPrice, hold_ms
 
 LEVERS = LeverSettings(room_within_ms=4000, suspend_ms=4000, leave_ms=1000, may_lose_ratio=0.02)
 MIX = msgspec.structs.replace(RULES, levers=LEVERS)
@@ -85,15 +86,22 @@ def _with_maps(
 def naive(mixed: Mixed) -> list[str]:
     """Return the levers pulled, each with its attempt, in order: all are sorted, the first are taken."""
     case, given = mixed
-    objection = objections(case.now_ms, MIX, {})
+    objection, second = objections(case.now_ms, MIX, {}), case.second
     rows: list[tuple[tuple[int, int], int, int, str, Lever]] = []
     for job in case.jobs:
         for task in case.tasks[job.usage.application]:
             levers = list(levers_of(task, case.now_ms, LEVERS, -1))
-            if objection(task) not in ("", "map", "not-checkpointable"):
-                levers = [lever for lever in levers if lever.kind != "suspend"]
-            if levers:
-                cost, lever = min(((each.lost_ms, each.overhead_ms), each) for each in levers)
+            unfit = objection(task) not in ("", "map", "not-checkpointable", "cost" if second.parts else "")
+            costs = [
+                (price_of(each, second, job.usage.releasable), each)
+                for each in levers
+                if each.kind != "suspend" or not unfit
+            ]
+            wait_ms = second.of(task.remaining_ms + LEVERS.leave_ms)
+            if second.parts:
+                costs = [(cost, each) for cost, each in costs if each.kind == "end" or cost[0] <= wait_ms]
+            if costs:
+                cost, lever = min(costs)
                 rows.append((cost, -job.usage.share, task.remaining_ms, task.attempt, lever))
     left = {"kill": given.left.amount("research", "kill"), "end": given.left.amount("research", "end")}
     taken: list[str] = []
@@ -109,15 +117,27 @@ def naive(mixed: Mixed) -> list[str]:
     return taken
 
 
+def price_of(lever: Lever, second: SecondPrice, running: int) -> tuple[int, int]:
+    """Return what tasks are sorted by: lost work and overhead; where a second has a price, all in one."""
+    if not second.parts:
+        return lever.lost_ms, lever.overhead_ms
+    hold = 0 if lever.kind == "wait" else hold_ms(running)
+    return lever.lost_ms + lever.overhead_ms + second.of(lever.free_in_ms) + hold, lever.lost_ms
+
+
 def pulled(choice: Choice) -> list[str]:
     """Return the levers of a choice in the order of the naive one: those that wait come first."""
     words = [f"wait {task.lever.unit}" for task in choice.awaited]
     return words + [f"{pull.lever.kind} {pull.lever.unit}" for pull in choice.pulls]
 
 
-def measure(size: Size, maps_of_1000: int) -> dict[str, dict[str, float]]:
-    """Measure the mix and the naive choice, interleaved; both must be the same."""
+def measure(size: Size, maps_of_1000: int, second: SecondPrice = NO_PRICE) -> dict[str, dict[str, float]]:
+    """Measure the mix and the naive choice, interleaved; both must be the same.
+
+    Where a second has a price the tasks that end by themselves are not the first, so the order is not compared.
+    """
     mixed = make_mixed(size, maps_of_1000)
+    mixed = mixed._replace(case=msgspec.structs.replace(mixed.case, second=second))
 
     def mix() -> Choice:
         return choose_mix(mixed.case, MIX, mixed.given)
@@ -127,7 +147,7 @@ def measure(size: Size, maps_of_1000: int) -> dict[str, dict[str, float]]:
         times["naive_ms"] += [cpu_ms(lambda: naive(mixed))]
         times["mix_ms"] += [cpu_ms(mix) for _ in range(5)]
     found = pulled(mix())
-    assert found == naive(mixed)
+    assert found == naive(mixed) if not second.parts else sorted(found) == sorted(naive(mixed))
     assert len(found) == size.wanted
     kinds = [word.partition(" ")[0] for word in found]
     seen: dict[str, float] = {kind: kinds.count(kind) for kind in ("wait", "suspend", "end", "kill")}
@@ -135,11 +155,14 @@ def measure(size: Size, maps_of_1000: int) -> dict[str, dict[str, float]]:
 
 
 def tick_mix_row(size: Size = FULL) -> Row:
-    """Nearly all maps: 1,000 levers of every kind; in the details also half maps, and reduces alone."""
+    """Nearly all maps: 1,000 levers of every kind; in the details also others, and with a price."""
     cases = {
         "maps": measure(size, 995),
         "half_maps": measure(size, 500),
         "reduces": measure(size, 0),
+        "maps_priced": measure(size, 995, SecondPrice(PARTS)),
+        "half_maps_priced": measure(size, 500, SecondPrice(PARTS)),
+        "reduces_priced": measure(size, 0, SecondPrice(PARTS)),
     }
     ours, baseline = (cases["maps"][side]["median"] for side in ("mix_ms", "naive_ms"))
     return Row(
