@@ -39,7 +39,7 @@ def test_how_many_records_there_are() -> None:
 
 
 def test_the_format_of_journals() -> None:
-    """It may change until 0.1.0 is tagged."""
+    """It is that of 0.1.0; another one is another number."""
     assert FORMAT == 1
     assert encode(Header(FORMAT, DEFAULT, ())).endswith(b'"capabilities":[]}\n')
 

@@ -44,7 +44,7 @@ from yarnctl.deciding.settings import Settings
 from yarnctl.units import Resources, decode_vector
 
 FORMAT = 1
-"""Version of the journal's format, which may change until 0.1.0 is tagged; no other one is read."""
+"""Version of the journal's format, since 0.1.0; no other one is read."""
 
 
 class Header(msgspec.Struct, frozen=True, tag="header"):
