@@ -120,6 +120,19 @@ def test_the_same_in_a_file_of_defaults_is_refused_too():
     assert wrapped("spark-submit app.py", PLUGIN, defaults).settings()["spark.yarn.tags"].startswith("t,")
 
 
+HEARTBEAT = "spark.yarn.scheduler.heartbeat.interval-ms"
+
+
+def test_the_plugins_containers_are_returned_within_a_second_unless_the_user_said_otherwise():
+    assert wrapped("spark-submit --master yarn a.py", PLUGIN).settings()[HEARTBEAT] == "1000"
+    own = wrapped(f"spark-submit --master yarn --conf {HEARTBEAT}=5000 a.py", PLUGIN)
+    assert own.settings()[HEARTBEAT] == "5000"
+    assert HEARTBEAT not in wrapped("spark-submit --master yarn a.py", PLUGIN, {HEARTBEAT: "2000"}).settings()
+    assert HEARTBEAT not in wrapped("spark-submit --master yarn a.py").settings()
+    assert any(line.split() == [HEARTBEAT, "1000"] for line in default_lines(PLUGIN))
+    assert HEARTBEAT not in "".join(default_lines(Leaving()))
+
+
 def test_the_signal_is_no_hindrance_for_the_plugin():
     said = "--conf spark.executor.extraJavaOptions=-Xrs --conf spark.executorEnv.BASH_ENV=x"
     found = wrapped(f"spark-submit --master yarn {said} a.py", PLUGIN._replace(uses_pipe=True))

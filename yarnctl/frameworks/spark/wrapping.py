@@ -20,6 +20,8 @@ from yarnctl.frameworks.command_words import typed_for
 from yarnctl.frameworks.spark.configuration import (
     FALLBACK,
     FORCE_KILL,
+    HEARTBEAT,
+    HEARTBEAT_MS,
     LEAST_VERSION,
     PLUGIN,
     PLUGINS,
@@ -95,6 +97,8 @@ def wrap(
     more = {name: value for name, value in settings_for(leaving).items() if own.get(name) != value}
     if leaving.route == "plugin" and own.get(PLUGINS):
         more[PLUGINS] = _listed(own[PLUGINS], PLUGIN)
+    if leaving.route == "plugin" and HEARTBEAT not in own:
+        more[HEARTBEAT] = HEARTBEAT_MS
     tags = own.get(TAGS, "")
     where = f"{TAGS}={tags[:60]}"
     kept = unwrapped_tags(tags, TAGS)
@@ -119,6 +123,8 @@ def default_lines(leaving: Leaving, may_lose_tag: str = "") -> list[str]:
     ours = drain_tags(leaving.route, leaving.min_executors, leaving.charge)
     tags = [*([may_lose_tag] if may_lose_tag else []), *ours]
     found = {**settings_for(leaving), TAGS: ",".join(tags)}
+    if leaving.route == "plugin":
+        found[HEARTBEAT] = HEARTBEAT_MS
     found[FILES if leaving.route == "signal" else JARS] = _file_of(leaving)
     width = max(map(len, found))
     return [f"{name:<{width}} {value}" for name, value in found.items()]
