@@ -44,7 +44,7 @@ REQUIRED: Mapping[str, str] = {
 }
 """Without the last (Spark's 30 s) an executor that is empty stays for half a minute to a minute."""
 HEARTBEAT, HEARTBEAT_MS = "spark.yarn.scheduler.heartbeat.interval-ms", "1000"
-"""Containers of executors that the driver removes are returned with the master's next heartbeat (Spark's 3 s)."""
+"""The master returns containers of removed executors with its next heartbeat (Spark: each 3 s)."""
 REQUIRED_BY_SIGNAL: Mapping[str, str] = {SIGNAL: "TERM", SHELL_FILE: f"./{TRAP}"}
 
 _JAVA_OPTIONS = ("spark.executor.extraJavaOptions", "spark.executor.defaultJavaOptions")
