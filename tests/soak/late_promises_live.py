@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import json
 import secrets
+import string
 import tempfile
 import time
 from collections.abc import Iterator
@@ -51,8 +52,9 @@ LIMITED = dict.fromkeys((MAP_LIMIT, REDUCE_LIMIT), str(SHARE))
 
 
 def kind_of(wanted: Job) -> str:
-    """Return the name under which the history knows jobs of as many tasks."""
-    return f"daily-{len(wanted.map_ms)}-{len(wanted.reduce_ms)}"
+    """Return the name under which the history knows jobs of as many tasks; it takes numbers as equal."""
+    letters = string.ascii_lowercase
+    return f"daily-{letters[len(wanted.map_ms) // SHARE]}-{letters[len(wanted.reduce_ms)]}"
 
 
 def usual(wanted: Job) -> Job:
