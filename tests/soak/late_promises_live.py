@@ -45,6 +45,8 @@ from yarnctl.traces.job import Job
 
 SLOTS = 12
 LOOK_S = 0.3
+UNAVAILABLE = 503
+"""The gate has no estimate yet, or does not see the cluster: a client retries."""
 DONE = ("FINISHED", "FAILED", "KILLED")
 USER, QUEUE = "bob", "production"
 LIMITED = dict.fromkeys((MAP_LIMIT, REDUCE_LIMIT), str(SHARE))
@@ -114,11 +116,18 @@ class Live:
 
     def _admitted(self, name: str, span_ms: int) -> AdmissionOut:
         body = {"name": name, "user": USER, "queue": QUEUE, "containers": SHARE + 1, "deadline_ms": span_ms}
-        answer = http_client.request(
-            "POST", f"{self._url}/v1/admissions", data=json.dumps(body), headers=self._headers, timeout=60
-        )
-        answer.raise_for_status()
-        found = msgspec.json.decode(answer.content, type=AdmissionOut)
+        answers = []
+
+        def is_taken() -> bool:
+            answer = http_client.request(
+                "POST", f"{self._url}/v1/admissions", data=json.dumps(body), headers=self._headers, timeout=60
+            )
+            answers.append(answer)
+            return answer.status_code != UNAVAILABLE
+
+        wait_until(is_taken, f"an answer about {name}", every_s=LOOK_S)
+        answers[-1].raise_for_status()
+        found = msgspec.json.decode(answers[-1].content, type=AdmissionOut)
         wait_until(lambda: self._one(found.id).state != "waiting", f"a verdict on {found.id}")
         found = self._one(found.id)
         assert found.state == "admitted", found
