@@ -133,6 +133,38 @@ def test_containers_come_as_fast_as_research_tasks_end() -> None:
     assert ends.arrivals(2 * 10**9, 1) is None
 
 
+def test_an_order_that_leaves_the_queue_gives_its_place_to_the_next_decision() -> None:
+    ends = NaturalEnds()
+    ends.begin()
+    ends.look(look(["map", "reduce"]), Settings())
+    first = ends.arrivals(50_000, 3)
+    ends.leave(2)
+    again = ends.arrivals(50_000, 2)
+    assert first is not None
+    assert again == first[1:]
+
+
+def test_report_lets_a_withdrawn_order_leave_the_queue(
+    steps: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left(target: str) -> int:
+        counts.clear()
+        reported([ended_otherwise(each, target) for each in steps], None)
+        return sum(counts)
+
+    def ended_otherwise(record: Record, target: str) -> Record:
+        is_first = isinstance(record, Transition) and record.order == first
+        if not is_first or record.target != "granted":
+            return record
+        return msgspec.structs.replace(record, event="refused", target=target)
+
+    counts: list[int] = []
+    monkeypatch.setattr(NaturalEnds, "leave", lambda self, containers: counts.append(containers))
+    first = next(each.order for each in steps if isinstance(each, Transition) and each.target == "granted")
+    assert left("withdrawn") == left("granted") + 1
+    assert left("completed") == left("granted")
+
+
 def test_command_reads_a_journal(
     journal: Path, steps: list[Record], capsys: pytest.CaptureFixture[str]
 ) -> None:
