@@ -305,11 +305,12 @@ class AppMaster:
         Running tasks count with what they have done.
         """
         job = self.job
-        maps = float(len(job.map_ms) - self.maps_left)
-        for container in self.running.values():
-            if container.kind == MAP and container.work_at_ms <= now_ms:
-                maps += min(1.0, (now_ms - container.work_at_ms) / max(1, container.length_ms))
-        map_part = maps / len(job.map_ms) if job.map_ms else 1.0
+        begun = sum(
+            min(1.0, (now_ms - each.work_at_ms) / max(1, each.length_ms))
+            for each in self.running.values()
+            if each.kind == MAP and each.work_at_ms <= now_ms
+        )
+        map_part = (len(job.map_ms) - self.maps_left + begun) / len(job.map_ms) if job.map_ms else 1.0
         if not job.reduce_ms:
             return 0.05 + 0.9 * map_part
         done = float(len(job.reduce_ms) - self.reduces_left)
