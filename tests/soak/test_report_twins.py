@@ -8,8 +8,10 @@ import pytest
 
 from emulator.virtual.run import Run
 from emulator.virtual.schemes import SCHEMES
+from tests.daemon_plans import plan_for
 from tests.soak.report_twins import Twins, jobs_of, setup_of, twins
 from tests.soak.report_twins_live import estimated, played_live
+from tests.soak.virtual_live_sides import Case, scaled, told
 from yarnctl.api.report_answers import WaitedLess
 from yarnctl.daemon.view import natural_ends
 from yarnctl.daemon.view.reporting import reported
@@ -38,6 +40,13 @@ def test_an_estimate_of_a_quick_daemon_shortens_the_spans_of_a_hadoop_for_its_ti
     assert estimated(journal.records, 1.0) == plain
     assert 0 < estimated(journal.records, 10.0).estimate_ms / 10 < plain.estimate_ms
     assert span_ms == natural_ends.BETWEEN_MS
+
+
+def test_a_quicker_world_waits_for_answers_as_long_as_any_other(tmp_path: Path) -> None:
+    plan = plan_for(*told(Case("none", 1, 1, ()), "http://127.0.0.1:1", tmp_path)).attachment
+    quicker = scaled(plan, 10.0)
+    assert (quicker.look_wait_ms, quicker.order_wait_ms) == (plan.look_wait_ms, plan.order_wait_ms)
+    assert quicker.suspend_ms == plan.suspend_ms / 10
 
 
 @pytest.mark.thorough
