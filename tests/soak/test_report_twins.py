@@ -55,7 +55,7 @@ def test_live_production_waits_longer_without_yarnctl(tmp_path: Path) -> None:
     waited_s = []
     for name in ("with", "without"):
         (tmp_path / name).mkdir()
-        found = played_live(jobs_of(7, 3), 10.0, tmp_path / name, observe=name == "without")
+        found = played_live(jobs_of(7, 3), 4.0, tmp_path / name, observe=name == "without")
         assert found[1].estimated > 0
         waited_s.append(found[0])
     assert waited_s[0] < waited_s[1]
