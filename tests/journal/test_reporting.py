@@ -14,6 +14,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view.natural_ends import BETWEEN_MS, HEARTBEATS_MS, Arrival, NaturalEnds
 from yarnctl.daemon.view.reporting import BUCKET_MS, Reporting, _Gain, _waited_less, reported
 from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import TaskKind, TaskView
 from yarnctl.deciding.records import Decision, Record, Refusal, Transition
 from yarnctl.deciding.settings import Settings
@@ -147,16 +148,15 @@ def test_an_order_that_leaves_the_queue_gives_its_place_to_the_next_decision() -
 def test_report_lets_a_withdrawn_order_leave_the_queue(
     steps: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def left(target: str) -> int:
+    def left(target: State) -> int:
         counts.clear()
         reported([ended_otherwise(each, target) for each in steps], None)
         return sum(counts)
 
-    def ended_otherwise(record: Record, target: str) -> Record:
-        is_first = isinstance(record, Transition) and record.order == first
-        if not is_first or record.target != "granted":
-            return record
-        return msgspec.structs.replace(record, event="refused", target=target)
+    def ended_otherwise(record: Record, target: State) -> Record:
+        if isinstance(record, Transition) and (record.order, record.target) == (first, "granted"):
+            return msgspec.structs.replace(record, event="refused", target=target)
+        return record
 
     counts: list[int] = []
     monkeypatch.setattr(NaturalEnds, "leave", lambda self, containers: counts.append(containers))
