@@ -300,10 +300,17 @@ class AppMaster:
         return 0
 
     def progress_ratio(self, now_ms: int) -> float:
-        """Return the job's progress as Hadoop reports it: 5 % setup, 45 % maps, 45 % reduces, 5 % cleanup."""
+        """Return the job's progress as Hadoop reports it: 5 % setup, 45 % maps, 45 % reduces, 5 % cleanup.
+
+        Running tasks count with what they have done.
+        """
         job = self.job
-        maps = len(job.map_ms) - self.maps_left
-        map_part = maps / len(job.map_ms) if job.map_ms else 1.0
+        begun = sum(
+            min(1.0, (now_ms - each.work_at_ms) / max(1, each.length_ms))
+            for each in self.running.values()
+            if each.kind == MAP and each.work_at_ms <= now_ms
+        )
+        map_part = (len(job.map_ms) - self.maps_left + begun) / len(job.map_ms) if job.map_ms else 1.0
         if not job.reduce_ms:
             return 0.05 + 0.9 * map_part
         done = float(len(job.reduce_ms) - self.reduces_left)

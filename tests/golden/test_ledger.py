@@ -115,6 +115,8 @@ FACTS = [
     ([ended("failed")], "lost", []),
     ([manifest(), ended("lost")], "lost", [Release(*NAMES, 1)]),  # the node died: its room did too
     ([ended("suspended"), granted("r1")], "misdirected", []),  # the victim itself took it back
+    # taken back in the look that shows its requester ended: the requester had it, or needs it no more
+    ([ended("suspended"), granted("r1"), ApplicationEnded("p1", 985)], "withdrawn", []),
     ([ended("suspended"), granted("r1", node="n2")], "freed", []),  # somewhere else: not this room
     ([ended("suspended"), granted(node="n2")], "granted", []),  # the requester got one elsewhere: served
     ([ended("suspended"), granted(slots=2)], "freed", []),  # another size is another ask

@@ -14,6 +14,7 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view.natural_ends import BETWEEN_MS, HEARTBEATS_MS, Arrival, NaturalEnds
 from yarnctl.daemon.view.reporting import BUCKET_MS, Reporting, _Gain, _waited_less, reported
 from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import TaskKind, TaskView
 from yarnctl.deciding.records import Decision, Record, Refusal, Transition
 from yarnctl.deciding.settings import Settings
@@ -131,6 +132,37 @@ def test_containers_come_as_fast_as_research_tasks_end() -> None:
     ends.begin()
     ends.look(look(["executor"]), Settings())
     assert ends.arrivals(2 * 10**9, 1) is None
+
+
+def test_an_order_that_leaves_the_queue_gives_its_place_to_the_next_decision() -> None:
+    ends = NaturalEnds()
+    ends.begin()
+    ends.look(look(["map", "reduce"]), Settings())
+    first = ends.arrivals(50_000, 3)
+    ends.leave(2)
+    again = ends.arrivals(50_000, 2)
+    assert first is not None
+    assert again == first[1:]
+
+
+def test_report_lets_a_withdrawn_order_leave_the_queue(
+    steps: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def left(target: State) -> int:
+        counts.clear()
+        reported([ended_otherwise(each, target) for each in steps], None)
+        return sum(counts)
+
+    def ended_otherwise(record: Record, target: State) -> Record:
+        if isinstance(record, Transition) and (record.order, record.target) == (first, "granted"):
+            return msgspec.structs.replace(record, event="refused", target=target)
+        return record
+
+    counts: list[int] = []
+    monkeypatch.setattr(NaturalEnds, "leave", lambda self, containers: counts.append(containers))
+    first = next(each.order for each in steps if isinstance(each, Transition) and each.target == "granted")
+    assert left("withdrawn") == left("granted") + 1
+    assert left("completed") == left("granted")
 
 
 def test_command_reads_a_journal(

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.cluster.entities import MAP, Application
 from emulator.virtual.run import Run
 from emulator.virtual.schemes import SCHEMES
 from tests.property.stories import job, three_nodes
@@ -75,16 +74,6 @@ def promises_of(count: int, seed: int) -> list[Promised]:
     return found
 
 
-def progress_of(app: Application, now_ms: int) -> float:
-    """Return a job's progress with that of its running maps, as a ResourceManager shows it."""
-    master = app.master
-    whole = float(master.progress_ratio(now_ms))
-    maps = master.job.map_ms
-    running = [each for each in master.running.values() if each.kind == MAP]
-    part = sum(min(1.0, max(0, now_ms - each.work_at_ms) / maps[each.task]) for each in running)
-    return min(1.0, whole + (0.45 if master.job.reduce_ms else 0.9) * part / len(maps))
-
-
 def estimated(wanted: Job) -> Phases:
     """Return the phases of the estimate: the tasks are known, their length is the usual one."""
     kinds = (("map", len(wanted.map_ms)), ("reduce", len(wanted.reduce_ms)))
@@ -108,7 +97,7 @@ class Watching:
                 master.job.name,
                 master.app.submitted_at_ms,
                 self._promises[master.job.name].deadline_at_ms,
-                passed_ratio(progress_of(master.app, now_ms), estimated(master.job), SHARE),
+                passed_ratio(float(master.progress_ratio(now_ms)), estimated(master.job), SHARE),
             )
             for master in self._run.cluster.masters
             if master.app.containers and master.app.finished_at_ms is None

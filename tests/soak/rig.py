@@ -53,14 +53,19 @@ def clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def wait_until(condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
+def wait_until(
+    condition: Callable[[], object],
+    what: str,
+    patience_s: float = PATIENCE_S,
+    every_s: float = LOOK_EVERY_S,
+) -> None:
     """Poll until a condition holds; AssertionError says what never came."""
     deadline_s = time.monotonic() + patience_s
     pause = threading.Event()
     while not condition():
         if time.monotonic() > deadline_s:
             raise AssertionError(f"never within {patience_s:.0f} s: {what}")
-        pause.wait(LOOK_EVERY_S)
+        pause.wait(every_s)
 
 
 # --- what a run leaves behind -----------------------------------------------------------------

@@ -62,7 +62,10 @@ PATIENT_MS = 150_000
 AHEAD_S = 2.0
 """The workload begins so long after everything is up."""
 
-UNSCALED = ("kill_timeout_ms", "look_age_max_ms", "silent_ms", "configuration_age_ms", "eligibility_retry_ms")
+UNSCALED = (
+    "kill_timeout_ms", "look_age_max_ms", "silent_ms", "configuration_age_ms", "eligibility_retry_ms",
+    "look_ms", "look_wait_ms", "order_wait_ms", "answer_age_ms",
+)  # fmt: skip
 """Spans that bound waiting for answers: a wire is no faster because modelled time is."""
 
 

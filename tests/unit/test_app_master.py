@@ -116,6 +116,18 @@ def test_a_job_may_have_no_maps_no_reduces_or_nothing(maps, reduces):
     assert seen.master().progress_ratio(seen.watch.kernel.now_ms) == pytest.approx(0.95)
 
 
+def test_progress_counts_what_running_maps_have_done():
+    halfway: list[float] = []
+
+    def look(watch: RunWatch) -> None:
+        for each in (each for each in watch.live_now() if each.kind == MAP and each.state == RUNNING):
+            if each.work_at_ms != NEVER and not halfway:
+                halfway.append(watch.masters[0].progress_ratio(each.work_at_ms + 10_000))
+
+    Seen(bare(job("j", "research", 0, 1, 0, map_ms=(20_000,))), look)
+    assert halfway == [pytest.approx(0.05 + 0.9 / 2)]
+
+
 def test_progress_never_falls_while_nothing_goes_wrong():
     seen_ratio = [0.0]
 

@@ -134,6 +134,9 @@ def _take(
 ) -> tuple[Fact, ...]:
     """Apply the facts; return those that changed something, or note those the snapshot does not show yet."""
     kept = []
+    settlement.ended = frozenset(
+        each.application for each in observation.facts if isinstance(each, ApplicationEnded)
+    )
     for fact in observation.facts:
         made = settlement.take((fact,))
         effects.add(made)

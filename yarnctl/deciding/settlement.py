@@ -49,13 +49,17 @@ class Effects:
 
 
 class Settlement:
-    """Moves orders; every method that changes something returns the effects."""
+    """Moves orders; every method that changes something returns the effects.
+
+    ``ended``: the applications that the look whose facts are taken shows ended.
+    """
 
     def __init__(self, ledger: Ledger, settings: Settings, releases_itself: bool) -> None:
         self.ledger = ledger
         self.settings = settings
         self.releases_itself = releases_itself
         self.pending: Mapping[str, int] | None = None
+        self.ended: frozenset[str] = frozenset()
         self.pending_at_ms = 0
 
     def _move(
@@ -175,8 +179,11 @@ class Settlement:
 
         YARN does not report where on a node a container was placed. A grant smaller than the container
         that ended leaves a container, or had another one: the order stays, until its requester is given a
-        container, has no pending request, or the time is out. Without pending requests nothing is lost.
+        container, has no pending request, or the time is out. Without pending requests nothing is lost, nor
+        if the requester has ended by this look: others receive what it no longer holds.
         """
+        if order.requester in self.ended:
+            return False
         if self.pending is not None and not self.pending.get(order.requester):
             return False
         return fits(order.size, size)

@@ -5,7 +5,8 @@
 * So research containers end at a rate L: of each application its containers / D. Executors and workers do not
   end by themselves; applications without a known task count as the others do.
 * Each container that yarnctl orders joins a queue that L serves, in order: the k-th of a decision would have
-  come k/L after the decision, or after those before it.
+  come k/L after the decision, or after those before it. An order that is withdrawn or lost leaves the queue:
+  its request is still pending, and the next decision lets it join again.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class NaturalEnds:
         self._rows: Reader | None = None
         self._lengths: dict[str, list[float]] = {}  # of tasks that do not end by themselves: infinite
         self._containers: dict[str, int] = {}
-        self._free_at_ms = 0.0
+        self._free_at_ms = self._each_ms = 0.0
 
     def begin(self) -> None:
         """A controller begins: its looks are whole again."""
@@ -78,9 +79,14 @@ class NaturalEnds:
         mean = sum(ends) / len(ends)
         spread = math.sqrt(sum((each - mean) ** 2 for each in ends)) / len(ends) / mean
         begin_ms = max(self._free_at_ms, float(at_ms))
-        self._free_at_ms = begin_ms + containers / rate
+        self._each_ms = 1 / rate
+        self._free_at_ms = begin_ms + containers * self._each_ms
         begin_ms += HEARTBEATS_MS
         return [Arrival(begin_ms + place / rate, spread) for place in range(1, containers + 1)]
+
+    def leave(self, containers: int) -> None:
+        """Let so many ordered containers leave the queue: their requests are ordered again, or are gone."""
+        self._free_at_ms -= containers * self._each_ms
 
 
 def _rate(lengths: Sequence[float]) -> float:

@@ -160,7 +160,8 @@ class Reporting:
                 gain.waits(story.ordered_at_ms, record.at_ms, arrival)
         ends = record.target not in OPEN or record.event == "simulated"
         if ends:
-            self._expected.pop(story.order, None)
+            left = self._expected.pop(story.order, ())
+            self._ends.leave(0 if record.target == "completed" else len(left))
         if ends and (story.verb or record.event == "simulated") and record.target != "withdrawn":
             self._lost(record.at_ms, story)
 
