@@ -26,7 +26,7 @@ from yarn_research.campaigns.provenance import ROOT
 PAGE = ROOT / "docs" / "evidence.md"
 USUAL_CORES = 2
 USUAL_INTERVAL = "Clopper and Pearson"
-WIDTH, PARAGRAPH_LINES = 110, 5
+WIDTH, PARAGRAPH_LINES, ASKED_MAX = 110, 5, 100
 
 
 class MeasuredRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -111,16 +111,15 @@ def page() -> str:
         "",
         "## Newest records",
         "",
-        "What a campaign gave on its date (with its commit), unless it says so on one machine with two cores; Spark",
-        "and Flink on a real Hadoop. Intervals without a name: Clopper and Pearson, at least 95 %. Options, what was",
-        "asked, earlier or invalid runs: `research/records/index.toml`, [misses](../research/records/misses.md).",
+        "What campaigns gave: date, commit; two cores, and intervals by Clopper and Pearson (95 %), if none is named.",
+        "Options, what was asked, other runs: `research/records/index.toml`, [misses](../research/records/misses.md).",
         "",
     ]
     for record in newest(records()):
         if not (made := made_of(record)):
             continue
         missed = ", missed" if record.missed else ""
-        parts = [f"Asked: {record.asked}."] if record.missed else []
+        parts = [f"Asked: {record.asked}."] if record.missed and len(record.asked) <= ASKED_MAX else []
         parts += [f"Nearest rival: {record.rival}."] if record.rival else []
         if record.interval and not record.interval.startswith(USUAL_INTERVAL):
             parts.append(f"Interval: {record.interval}.")
