@@ -1,7 +1,8 @@
 """Interactive sessions of Spark on a real Hadoop: PySpark, ``spark-shell`` and the Thrift server.
 
 A session computes cells, one after another, and is idle between two. Each cell reads again what a shuffle at
-the session's begin wrote (not the Thrift server, which keeps no data set), and makes a shuffle of its own.
+the session's begin wrote (not the Thrift server, which keeps no data set), makes a shuffle of its own, and has
+20 tasks of one second: dynamic allocation requests executors again only while tasks wait for a second.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ SessionKind = Literal["pyspark", "spark-shell", "thrift-server"]
 PROGRAMS = Path(__file__).parent / "programs"
 THRIFT = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 QUERY = """select concat_ws(',', sort_array(collect_list(concat(key, ':', total)))) from
- (select id % 7 as key, sum(id * {number}) as total from range(0, 200, 1, 20) group by id % 7)"""
+ (select id % 7 as key, sum(id * {number}) as total from range(0, 200, 1, 20) group by id % 7)
+ where 0 = (select count(slept) from (
+  select reflect('java.lang.Thread', 'sleep', cast(1000 as bigint)) as slept from range(0, 20, 1, 20)))"""
 PATIENCE_S, LOOK_S = 480.0, 0.1
 
 

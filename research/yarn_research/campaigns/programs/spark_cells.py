@@ -15,7 +15,7 @@ def joined(pairs):
 
 
 def slow(number):
-    time.sleep(0.3)
+    time.sleep(1)
     return number
 
 
