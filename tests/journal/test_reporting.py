@@ -139,10 +139,28 @@ def test_an_order_that_leaves_the_queue_gives_its_place_to_the_next_decision() -
     ends.begin()
     ends.look(look(["map", "reduce"]), Settings())
     first = ends.arrivals(50_000, 3)
-    ends.leave(2)
-    again = ends.arrivals(50_000, 2)
     assert first is not None
+    ends.leave(first[1:], 50_000)
+    again = ends.arrivals(50_000, 2)
     assert again == first[1:]
+
+
+def test_an_order_leaves_with_the_wait_that_it_added_and_only_while_it_is_ahead() -> None:
+    ends = NaturalEnds()
+    ends.begin()
+    ends.look(look(["map", "executor"]), Settings())
+    slow = ends.arrivals(50_000, 1)
+    ends.begin()
+    ends.look(look(["map", "reduce"]), Settings())
+    quick = ends.arrivals(50_000, 1)
+    assert slow is not None
+    assert quick is not None
+    ends.leave(slow, int(slow[0].at_ms) + 1)
+    assert ends.arrivals(50_000, 1) == [quick[0]._replace(at_ms=quick[0].at_ms + quick[0].each_ms)]
+    ends.leave(slow, 50_000)
+    last = ends.arrivals(50_000, 1)
+    assert last is not None
+    assert last[0].at_ms == quick[0].at_ms + 2 * quick[0].each_ms - slow[0].each_ms
 
 
 def test_report_lets_a_withdrawn_order_leave_the_queue(
@@ -159,7 +177,7 @@ def test_report_lets_a_withdrawn_order_leave_the_queue(
         return record
 
     counts: list[int] = []
-    monkeypatch.setattr(NaturalEnds, "leave", lambda self, containers: counts.append(containers))
+    monkeypatch.setattr(NaturalEnds, "leave", lambda self, arrivals, at_ms: counts.append(len(arrivals)))
     first = next(each.order for each in steps if isinstance(each, Transition) and each.target == "granted")
     assert left("withdrawn") == left("granted") + 1
     assert left("completed") == left("granted")

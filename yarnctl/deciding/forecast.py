@@ -114,7 +114,8 @@ class FreeCapacity:
 class QueueModel:
     """One queue during the simulation.
 
-    ``leaving_mib``: application -> memory of its containers that will be free, of all partitions.
+    ``leaving_mib``: application -> memory of its containers that will be free, of all partitions, less
+    what it has been granted in others.
     ``granted_mib``: application -> memory that it has been granted here.
     ``shared``: the limit of each user follows what all of them hold (``Snapshot.user_percents``).
     ``total``: of the cluster.

@@ -255,7 +255,7 @@ def _plan(
                 needs=wanted.shortfalls,
                 free=wanted.usable(free),
                 jobs=is_preemptable(jobs, here, settings, wanted.application, wanted.queues),
-                tasks=tasks.on(wanted.node.__eq__ if wanted.node else here.is_here),
+                tasks=tasks.on(wanted.nodes.__contains__ if wanted.nodes else here.is_here),
                 barred=barred,
                 closed=closed,
                 reserved={node: name for node, name in reserved if name != wanted.application.application},
@@ -471,10 +471,11 @@ def excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> Ex
 
 def _excess_orders(inputs: DemandInput, ledger: Ledger, settings: Settings) -> ExcessOrders:
     """Return those of one partition."""
-    coming, snapshot = inputs.here(ledger.expected_room(inputs.as_of_ms)), inputs.granting
-    without = model_queues(snapshot, ())
+    expected, snapshot = list(ledger.expected_room(inputs.as_of_ms)), inputs.granting
+    coming, elsewhere = inputs.here(expected), inputs.elsewhere(expected)
+    without = model_queues(snapshot, (), elsewhere)
     placed, _ = placed_in(snapshot, without, FreeCapacity(snapshot.free_by_node))
-    with_coming = model_queues(snapshot, coming)
+    with_coming = model_queues(snapshot, coming, elsewhere)
     free = FreeCapacity(snapshot.free_by_node, coming)
     placed_later, _ = placed_in(snapshot, with_coming, free)
     due = {

@@ -71,8 +71,8 @@ class ApplicationDemand(NamedTuple):
 
     ``queues``: the preemptable queues of which a container helps it (empty: every one). ``beside``: how much
     of a node's free capacity may count beside freed containers (None: all of it): limits of its queues, and
-    reservations, may keep YARN from granting what is free. ``node``: the only one on which a container helps
-    it, by its own reservation there ("": every one may).
+    reservations, may keep YARN from granting what is free. ``nodes``: those on which alone a container helps
+    it, by its own reservations (none: every one may); ``otherwise``: why it would be refused without them.
     """
 
     application: ApplicationView
@@ -80,7 +80,8 @@ class ApplicationDemand(NamedTuple):
     trigger: Trigger
     queues: tuple[str, ...] = ()
     beside: Resources | None = None
-    node: str = ""
+    nodes: frozenset[str] = frozenset()
+    otherwise: TriggerReason | None = None
 
     def usable(self, free: Mapping[str, Resources]) -> Mapping[str, Resources]:
         """Return what counts of the free capacity; a node with room for a whole request does not."""
@@ -343,7 +344,9 @@ def _modelled_demand(
             help_of = help_of._replace(beside=snapshot.largest_node)  # not where a whole request fits
         wishes.append(_wish(inputs, ledger, admission, placed.get(name, 0), help_of))
     wishes += [
-        wish for name, wish in on_reserved.items() if name not in admitted and is_requester(wish.application)
+        wish._replace(otherwise=reasons.get(name))
+        for name, wish in on_reserved.items()
+        if name not in admitted and is_requester(wish.application)
     ]
     requesters = {wish.application.application for wish in wishes}
     reasons |= beyond | {view.application: NotGranted() for view in in_vain}
@@ -371,20 +374,24 @@ def _on_reserved_nodes(
     allowance: Mapping[str, int],
     placed: Mapping[str, int],
 ) -> dict[str, ApplicationDemand]:
-    """Return a container for each application with a reservation on a known node, of several the first.
+    """Return a container for each application with reservations on known nodes, of the first one's size.
 
-    What is freed on that node fills the reservation, whatever the shares and limits.
+    What is freed on such a node fills the reservation, whatever the shares and limits.
     """
     snapshot, found = inputs.snapshot, dict[str, ApplicationDemand]()
     views = {view.application: view for view in snapshot.applications}
     for node, name in sorted(snapshot.reserved_by_node.items()):
-        if tree.holder(node) != name or allowance.get(name, 0) <= 0 or name in {*found, *inputs.not_granted}:
+        if tree.holder(node) != name or allowance.get(name, 0) <= 0 or name in inputs.not_granted:
             continue
         priority = snapshot.reserved_priority.get(node)
         sizes = {each.size for each in views[name].requests if priority in (None, each.priority)}
-        if len(sizes) == 1:
+        if len(sizes) != 1:
+            continue
+        if name not in found:
             one = Servable(views[name], dict.fromkeys(sizes, 1))
-            found[name] = _wish(inputs, ledger, one, placed.get(name, 0), EVERY_VICTIM)._replace(node=node)
+            found[name] = _wish(inputs, ledger, one, placed.get(name, 0), EVERY_VICTIM)
+        if sizes == {need.size for need in found[name].shortfalls}:
+            found[name] = found[name]._replace(nodes=found[name].nodes | {node})
     return found
 
 

@@ -199,6 +199,8 @@ def why_none(planned: Planned, snapshot: Snapshot, settings: Settings) -> Trigge
     stopped = None if planned.mix is None else planned.mix.stopped
     if stopped is not None and any(each.why == "on-trial" for each in planned.choice.refused_tasks):
         return stopped
+    if planned.demand.otherwise is not None:
+        return planned.demand.otherwise
     if planned.case.jobs:
         return NoTaskMayStop()
     if settings.mode == "deadlines":

@@ -17,6 +17,7 @@ from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot, Suspend, TaskView
 from yarnctl.deciding.planning import excess_orders
 from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand
+from yarnctl.deciding.records import Refusal
 from yarnctl.deciding.settings import Settings
 from yarnctl.journal.rendering import text
 from yarnctl.units import NOTHING, Resources
@@ -170,11 +171,35 @@ LAB_GIVES = settings("res", "eng.lab")
 
 def test_what_is_freed_on_a_reserved_node_fills_the_reservation_of_its_requester():
     [wish] = found(reserving(), LAB_GIVES).applications
-    assert (wish.node, wish.shortfalls) == ("n1", (Need(slots(2), 1),))
+    assert (wish.nodes, wish.shortfalls) == ({"n1"}, (Need(slots(2), 1),))
     rows = [task._replace(node="n2") for task in tasks("l", 20)]
     rows[7] = rows[7]._replace(node="n1")
     step = Controller(LAB_GIVES, validate=True).step(seen(reserving(), {"l": tuple(rows)}))
     assert [action.container for action in step.actions if isinstance(action, Suspend)] == ["l-7"]
+
+
+def test_each_known_node_that_a_requester_reserves_may_serve_it():
+    """No task runs on n1: one of n2, which p has reserved too, stops; without one the limit is the reason."""
+    both = msgspec.structs.replace(
+        reserving(),
+        reserved_by_node={"n1": "p", "n2": "p"},
+        reserved_priority={"n1": 0, "n2": 0},
+        reserved_free={"n1": slots(1), "n2": slots(1)},
+    )
+    [wish] = found(both, LAB_GIVES).applications
+    assert (wish.nodes, wish.shortfalls) == ({"n1", "n2"}, (Need(slots(2), 1),))
+    rows = [task._replace(node="n3") for task in tasks("l", 20)]
+    rows[7] = rows[7]._replace(node="n2")
+    step = Controller(LAB_GIVES, validate=True).step(seen(both, {"l": tuple(rows)}))
+    assert [action.container for action in step.actions if isinstance(action, Suspend)] == ["l-7"]
+
+
+def test_without_a_task_on_the_reserved_nodes_the_earlier_reason_is_given():
+    rows = tuple(task._replace(node="n3") for task in tasks("l", 20))
+    step = Controller(LAB_GIVES).step(seen(reserving(), {"l": rows}))
+    assert not [action for action in step.actions if isinstance(action, Suspend)]
+    refused = [text(each.why) for each in step.records if isinstance(each, Refusal)]
+    assert refused == ["the application's user is at the user limit"]
 
 
 @pytest.mark.parametrize(

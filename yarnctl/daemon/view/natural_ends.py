@@ -31,10 +31,14 @@ SAMPLE_MAX = 200
 
 
 class Arrival(NamedTuple):
-    """When a container would have come without yarnctl; ``spread_ratio``: the relative error of the wait."""
+    """When a container would have come without yarnctl; ``spread_ratio``: the relative error of the wait.
+
+    ``each_ms``: what it adds to the waits behind it.
+    """
 
     at_ms: float
     spread_ratio: float
+    each_ms: float = 0.0
 
 
 class NaturalEnds:
@@ -44,7 +48,7 @@ class NaturalEnds:
         self._rows: Reader | None = None
         self._lengths: dict[str, list[float]] = {}  # of tasks that do not end by themselves: infinite
         self._containers: dict[str, int] = {}
-        self._free_at_ms = self._each_ms = 0.0
+        self._free_at_ms = 0.0
 
     def begin(self) -> None:
         """A controller begins: its looks are whole again."""
@@ -79,14 +83,16 @@ class NaturalEnds:
         mean = sum(ends) / len(ends)
         spread = math.sqrt(sum((each - mean) ** 2 for each in ends)) / len(ends) / mean
         begin_ms = max(self._free_at_ms, float(at_ms))
-        self._each_ms = 1 / rate
-        self._free_at_ms = begin_ms + containers * self._each_ms
+        self._free_at_ms = begin_ms + containers / rate
         begin_ms += HEARTBEATS_MS
-        return [Arrival(begin_ms + place / rate, spread) for place in range(1, containers + 1)]
+        return [Arrival(begin_ms + place / rate, spread, 1 / rate) for place in range(1, containers + 1)]
 
-    def leave(self, containers: int) -> None:
-        """Let so many ordered containers leave the queue: their requests are ordered again, or are gone."""
-        self._free_at_ms -= containers * self._each_ms
+    def leave(self, arrivals: Iterable[Arrival], at_ms: int) -> None:
+        """Let ordered containers that would not have come yet leave the queue.
+
+        Their requests are ordered again, or are gone.
+        """
+        self._free_at_ms -= sum(each.each_ms for each in arrivals if each.at_ms > at_ms)
 
 
 def _rate(lengths: Sequence[float]) -> float:

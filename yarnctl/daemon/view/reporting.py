@@ -161,7 +161,7 @@ class Reporting:
         ends = record.target not in OPEN or record.event == "simulated"
         if ends:
             left = self._expected.pop(story.order, ())
-            self._ends.leave(0 if record.target == "completed" else len(left))
+            self._ends.leave(() if record.target == "completed" else left, record.at_ms)
         if ends and (story.verb or record.event == "simulated") and record.target != "withdrawn":
             self._lost(record.at_ms, story)
 

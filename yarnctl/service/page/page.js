@@ -11,8 +11,9 @@ let seenAt = 0; // when their first one came
 
 const viewOf = () => (VIEWS.includes(setting("view")) ? setting("view") : "operator");
 
-async function get(path) {
-  const answer = await fetch(path, { cache: "no-store", headers: withToken(token), signal: AbortSignal.timeout(PATIENCE_MS) });
+async function get(path, waitMs = 0) {
+  const signal = AbortSignal.timeout(PATIENCE_MS + waitMs);
+  const answer = await fetch(path, { cache: "no-store", headers: withToken(token), signal });
   byId("token-form").hidden = answer.status !== 401;
   return bodyOf(answer);
 }
@@ -113,7 +114,7 @@ document.addEventListener("keydown", (event) => {
 
 async function poll(waitMs = 0) {
   try {
-    const seen = await get(`v1/snapshot?wait_ms=${waitMs}`);
+    const seen = await get(`v1/snapshot?wait_ms=${waitMs}`, waitMs);
     seenAt = Date.now();
     const [samples, lists, decided, refusals, jobs] = await Promise.all([newHistory(), get("v1/reclaims?limit=200&retired=true"),
       getAllowed("v1/decisions?limit=50", NOTHING), get("v1/refusals?limit=20"), get("v1/applications?limit=200")]);
