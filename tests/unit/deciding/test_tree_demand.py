@@ -171,7 +171,7 @@ LAB_GIVES = settings("res", "eng.lab")
 
 def test_what_is_freed_on_a_reserved_node_fills_the_reservation_of_its_requester():
     [wish] = found(reserving(), LAB_GIVES).applications
-    assert (wish.nodes, wish.shortfalls) == ({"n1"}, (Need(slots(2), 1),))
+    assert (wish.nodes, wish.shortfalls) == (frozenset({"n1"}), (Need(slots(2), 1),))
     rows = [task._replace(node="n2") for task in tasks("l", 20)]
     rows[7] = rows[7]._replace(node="n1")
     step = Controller(LAB_GIVES, validate=True).step(seen(reserving(), {"l": tuple(rows)}))
@@ -187,7 +187,7 @@ def test_each_known_node_that_a_requester_reserves_may_serve_it():
         reserved_free={"n1": slots(1), "n2": slots(1)},
     )
     [wish] = found(both, LAB_GIVES).applications
-    assert (wish.nodes, wish.shortfalls) == ({"n1", "n2"}, (Need(slots(2), 1),))
+    assert (wish.nodes, wish.shortfalls) == (frozenset({"n1", "n2"}), (Need(slots(2), 1),))
     rows = [task._replace(node="n3") for task in tasks("l", 20)]
     rows[7] = rows[7]._replace(node="n2")
     step = Controller(LAB_GIVES, validate=True).step(seen(both, {"l": tuple(rows)}))
