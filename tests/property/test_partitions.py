@@ -120,6 +120,11 @@ def differs(cluster: Cluster) -> str:
     moves, excess = excess_orders(whole, ledger_of(every), rules)
     for label in cluster.parts:
         alone = msgspec.structs.replace(partitions.part_of(cluster.whole(), label), labelled={})
+        left_mib = dict(alone.elsewhere_mib)  # a fair leaf does not count what is ordered of other nodes
+        for each in every:
+            if each not in cluster.orders[label]:
+                left_mib[each.victim] = left_mib.get(each.victim, 0) - each.size.memory_mib
+        alone = msgspec.structs.replace(alone, elsewhere_mib=left_mib)
         inputs, ledger = DemandInput(alone, NOW_MS, NOW_MS), ledger_of(cluster.orders[label])
         if unlabelled(found.by_label[label]) != unlabelled(demand(inputs, ledger, rules)):
             return f"demand of {label!r}"
