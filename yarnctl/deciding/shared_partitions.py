@@ -29,7 +29,7 @@ from yarnctl.units import NOTHING, Resources
 
 
 class ServedPartition:
-    """A partition whose own requests have been served from ``free``; ``placed`` per application.
+    """A partition whose own requests have been served from ``free``. ``placed``: containers by application.
 
     ``elsewhere``: what ends in other partitions.
     """
