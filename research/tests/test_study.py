@@ -80,6 +80,9 @@ def test_loads_are_those_of_the_plan() -> None:
         "paper": (5, 4),
         "short-tasks": (5, 4),
         "nested": (5, 4),
+        "paper-levers": (5, 1),
+        "short-tasks-levers": (5, 1),
+        "nested-levers": (5, 1),
     }
     disk = LOADS["disk"]
     assert min(disk.research.groups) * 64 > 12 * 1024  # KiB of input of each reduce

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from emulator.virtual.lever_tally import LATE_FACTOR
-from yarn_research.campaigns.study_loads import JAVA, LOADS, PRICED
+from yarn_research.campaigns.study_loads import ALONE, JAVA, LOADS, PRICED
 from yarnctl.command_line import complain, print_json
 from yarnctl.errors import BadInput, YarnctlError
 
@@ -160,7 +160,8 @@ def _priced(runs: Sequence[Run]) -> list[StudyClaim]:
         found.append(_over_tuned(runs, load, "production", "mix-2", 1.0))
         found.append(_over_tuned(runs, load, "research", "mix-2", 1.0))
         found.append(_lost(runs, load, "mix-2", 0.1))
-    mine = [run for run in counted(runs) if LOADS[run["load"]].schemes == PRICED and run["scheme"] == "mix-2"]
+    mine = [run for run in counted(runs) if LOADS[run["load"]].schemes in (PRICED, ALONE)]
+    mine = [run for run in mine if run["scheme"] == "mix-2"]
     late = [each["took_ms"] > LATE_FACTOR * each["predicted_ms"] for run in mine for each in run["levers"]]
     ratio = fmean(late) if late else None
     claim = "levers of mix-2 that came late, of all"

@@ -75,6 +75,8 @@ KILLED = "mix-2-killed"
 """Follows ``mix-2`` in each round: what that chose is killed, as late, without yarnctl."""
 PRICED = ("mix-2", KILLED, "yarn-tuned", "soft-cap")
 """Of the price of a second (research/notes/plan-second-worth.md)."""
+ALONE = ("mix-2",)
+"""Of more runs for the same plan, whose levers alone are judged."""
 
 LOADS = {
     load.name: load
@@ -153,6 +155,10 @@ LOADS = {
             is_nested=True,
         ),
     )
+}
+LOADS |= {
+    f"{name}-levers": LOADS[name]._replace(name=f"{name}-levers", schemes=ALONE)
+    for name in ("paper", "short-tasks", "nested")
 }
 
 _SHIPPED = Scheme("as-shipped", 95, 5, attached=True)
