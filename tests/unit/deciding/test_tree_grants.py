@@ -83,7 +83,7 @@ def test_a_fair_leaf_does_not_count_what_ends_in_another_partition(ends, first):
 
 @pytest.mark.parametrize(("slots_free", "granted"), [(2, {"old": 2}), (3, {"old": 2, "new": 1})])
 def test_a_fair_leaf_counts_a_filled_reservation_from_the_next_grant_on(slots_free, granted):
-    """The older one fills its reservation and still counts as 2 slots of 3.5; the next container makes it 4."""
+    """The older one fills its reservation and still counts as 2 slots; its next container makes it 4."""
     rows = [waits("res", "old", (1, 9), used=slots(2)), waits("res", "new", (1, 9), rank=1, used=slots(3.5))]
     seen = msgspec.structs.replace(
         tree({"res": 6.5}, *rows, free={"n1": slots_free}, fair=("root.res",), reserved={"old": 1}),
