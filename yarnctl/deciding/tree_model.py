@@ -377,6 +377,8 @@ class QueueTreeModel:
                 else:
                     self._granted(found, placed)
                 return True
+            if found is None and self._fill_unlabelled(node, free):
+                return True
             if node in self._kept_nodes or node in self.held:
                 self._in_vain[key] = self._in_vain.get(key, MANY) + 1
                 return False
@@ -417,6 +419,32 @@ class QueueTreeModel:
         self._used_mib[name] -= size_mib
         self._granted(found, placed)
         self._filled_mib[name] = filled_mib
+
+    def _fill_unlabelled(self, node: str, free: FreeCapacity) -> bool:
+        """Fill a reservation for a request without a label, on a node with one; return whether it is."""
+        if self._unlabelled is None or self.shares_idle:
+            return False
+        request = self._unlabelled.request(self._on_node[node], self._priority_on.get(node))
+        if request is None or not fits(request.size, free.free[node]):
+            return False
+        queue, name = self.leaves[request.application.queue], request.application.application
+        assert queue.model is not None
+        free.free[node] = minus(free.free[node], request.size)
+        self._end(node, queue, request.application)
+        queue.add(request.size)
+        queue.model.hold(request.application.user, request.size)
+        if name in self._used_mib:
+            self._filled_mib[name] = self._filled_mib.get(name, 0) + request.size.memory_mib
+        filled, key = self._unlabelled.filled, (name, request.priority, request.size)
+        filled[key] = filled.get(key, 0) + 1
+        if request.containers == 1:
+            self._satisfied[name, request.priority] = Taking(queue, 0, request)
+        self._fruitless.clear()
+        return True
+
+    def filled_unlabelled(self) -> Mapping[tuple[str, int, Resources], int]:
+        """Return (application, priority, size) -> containers without a label that filled reservations."""
+        return {} if self._unlabelled is None else self._unlabelled.filled
 
     def _count_filled(self, queue: QueueNode, application: str) -> None:
         """Let a fair leaf order by an application's containers that filled reservations, too."""

@@ -168,6 +168,7 @@ def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
         served[own.nodes] = ServedPartition(own, free, coming)
         placed.update(served[own.nodes].placed)
         queues = model_queues(plain, (), coming)
+        served[own.nodes].take_filled(queues)
         more, tree = placed_in(plain, queues, FreeCapacity(plain.free_by_node))
     else:
         queues = model_queues(plain, coming)
