@@ -408,16 +408,16 @@ class QueueTreeModel:
         self._granted(found, placed)
         return True
 
-    def _fill(self, found: Taking, placed: dict[str, int]) -> None:
+    def _fill(self, taking: Taking, placed: dict[str, int]) -> None:
         """Count a container that fills a reservation in a fair leaf.
 
         It counts in the order from the application's next container or reservation on: YARN does not tell
         the order of it (``AbstractLeafQueue.apply``).
         """
-        name, size_mib = found.request.application.application, found.request.size.memory_mib
+        name, size_mib = taking.request.application.application, taking.request.size.memory_mib
         filled_mib = self._filled_mib.pop(name, 0) + size_mib
         self._used_mib[name] -= size_mib
-        self._granted(found, placed)
+        self._granted(taking, placed)
         self._filled_mib[name] = filled_mib
 
     def _fill_unlabelled(self, node: str, free: FreeCapacity) -> bool:
