@@ -46,7 +46,9 @@ class ServedPartition:
         self._free = free
         self._queues = model_queues(snapshot, coming, elsewhere)
         self.placed, self._tree = placed_in(snapshot, self._queues, free)
-        self._filled = {} if self._tree is None else self._tree.filled_unlabelled()
+        self._filled: Mapping[tuple[str, int, Resources], int] = {}
+        if self._tree is not None:
+            self._filled = self._tree.filled_unlabelled()
         for (name, *_), count in self._filled.items():
             self.placed[name] = self.placed.get(name, 0) + count
 
