@@ -29,9 +29,10 @@ from yarnctl.units import NOTHING, Resources
 
 
 class ServedPartition:
-    """A partition whose own requests have been served from ``free``. ``placed``: containers by application.
+    """A partition whose own requests have been served from ``free``.
 
-    ``elsewhere``: what ends in other partitions.
+    ``placed``: containers by application, with those that have filled reservations for requests without a
+    label. ``elsewhere``: what ends in other partitions.
     """
 
     def __init__(
@@ -45,6 +46,11 @@ class ServedPartition:
         self._free = free
         self._queues = model_queues(snapshot, coming, elsewhere)
         self.placed, self._tree = placed_in(snapshot, self._queues, free)
+        self._filled: Mapping[tuple[str, int, Resources], int] = {}
+        if self._tree is not None:
+            self._filled = self._tree.filled_unlabelled()
+        for (name, *_), count in self._filled.items():
+            self.placed[name] = self.placed.get(name, 0) + count
 
     @property
     def idle(self) -> Mapping[str, Resources]:
@@ -58,6 +64,7 @@ class ServedPartition:
         ``rejected``: applications with a request that nodes without a label find first and no limit allows:
         each time its turns begin anew, and it stops the application here.
         """
+        self.take_filled(queues)
         part = self._idle(queues, rejected)
         models = model_queues(part, ())
         for path, model in models.items():
@@ -76,6 +83,16 @@ class ServedPartition:
             ]
             queue.leave([each for each in stuck if each.containers])
         return placed
+
+    def take_filled(self, queues: Mapping[str, QueueModel]) -> None:
+        """Take the containers that have filled reservations here from the requests without a label, once."""
+        filled, self._filled = self._filled, {}
+        for queue in queues.values() if filled else ():
+            left = [
+                each._replace(containers=each.containers - filled.get(_named(each), 0))
+                for each in queue.waiting()[queue.head :]
+            ]
+            queue.leave([each for each in left if each.containers > 0])
 
     def _placed(self, snapshot: Snapshot, models: Mapping[str, QueueModel]) -> dict[str, int]:
         if self._tree is None:

@@ -172,6 +172,7 @@ class QueueTreeModel:
         self._user_limits = UserLimits(snapshot) if snapshot.smallest != NOTHING else None
         self.leaves: dict[str, QueueNode] = {}
         self._used_mib: dict[str, int] = {}
+        self._filled_mib: dict[str, int] = {}
         parents: dict[str, QueueNode] = {}
         views = {view.queue: view for view in snapshot.parents}
         for path, view in sorted(views.items(), key=lambda each: (each[0].count("."), each[0])):
@@ -322,7 +323,7 @@ class QueueTreeModel:
         if self._user_limits is not None:
             self._user_limits.count(queue, request)
         if queue.fair:
-            self._used_mib[name] += size.memory_mib
+            self._used_mib[name] += size.memory_mib + self._filled_mib.pop(name, 0)
             queue.model.reorder(self._used_mib)
         if own_resources is None:
             queue.add(size)
@@ -363,6 +364,7 @@ class QueueTreeModel:
         if key in self._satisfied:
             satisfied = self._satisfied[key]
             self._end(node, satisfied.queue, satisfied.request.application)
+            self._count_filled(satisfied.queue, name or "")
             self._fruitless.clear()
             return True  # the heartbeat that ends a reservation grants nothing
         if name is not None:
@@ -370,11 +372,12 @@ class QueueTreeModel:
             if found is not None and fits(found.request.size, room):
                 free.free[node] = minus(room, found.request.size)
                 self._end(node, found.queue, found.request.application)
-                if (
-                    found.queue.fair
-                ):  # not counted in the order before the application's next grant or release
-                    self._used_mib[name] -= found.request.size.memory_mib
-                self._granted(found, placed)
+                if found.queue.fair:
+                    self._fill(found, placed)
+                else:
+                    self._granted(found, placed)
+                return True
+            if found is None and self._fill_unlabelled(node, free):
                 return True
             if node in self._kept_nodes or node in self.held:
                 self._in_vain[key] = self._in_vain.get(key, MANY) + 1
@@ -396,6 +399,7 @@ class QueueTreeModel:
             self.held[node] = self._on_node[node] = application.application
             self._priority_on[node] = found.request.priority
             self._count_reserved(queue, application, found.request.size, found.request.priority)
+            self._count_filled(queue, application.application)
             self._fruitless.clear()
             return True
         free.free[node] = minus(room, found.request.size)
@@ -403,6 +407,51 @@ class QueueTreeModel:
             self._end(next(iter(self._nodes_of(found.request)), ""), queue, application)
         self._granted(found, placed)
         return True
+
+    def _fill(self, taking: Taking, placed: dict[str, int]) -> None:
+        """Count a container that fills a reservation in a fair leaf.
+
+        It counts in the order from the application's next container or reservation on: YARN does not tell
+        the order of it (``AbstractLeafQueue.apply``).
+        """
+        name, size_mib = taking.request.application.application, taking.request.size.memory_mib
+        filled_mib = self._filled_mib.pop(name, 0) + size_mib
+        self._used_mib[name] -= size_mib
+        self._granted(taking, placed)
+        self._filled_mib[name] = filled_mib
+
+    def _fill_unlabelled(self, node: str, free: FreeCapacity) -> bool:
+        """Fill a reservation for a request without a label, on a node with one; return whether it is."""
+        if self._unlabelled is None or self.shares_idle:
+            return False
+        request = self._unlabelled.request(self._on_node[node], self._priority_on.get(node))
+        if request is None or not fits(request.size, free.free[node]):
+            return False
+        queue, name = self.leaves[request.application.queue], request.application.application
+        assert queue.model is not None
+        free.free[node] = minus(free.free[node], request.size)
+        self._end(node, queue, request.application)
+        queue.add(request.size)
+        queue.model.hold(request.application.user, request.size)
+        if name in self._used_mib:
+            self._filled_mib[name] = self._filled_mib.get(name, 0) + request.size.memory_mib
+        filled, key = self._unlabelled.filled, (name, request.priority, request.size)
+        filled[key] = filled.get(key, 0) + 1
+        if request.containers == 1:
+            self._satisfied[name, request.priority] = Taking(queue, 0, request)
+        self._fruitless.clear()
+        return True
+
+    def filled_unlabelled(self) -> Mapping[tuple[str, int, Resources], int]:
+        """Return (application, priority, size) -> containers without a label that filled reservations."""
+        return {} if self._unlabelled is None else self._unlabelled.filled
+
+    def _count_filled(self, queue: QueueNode, application: str) -> None:
+        """Let a fair leaf order by an application's containers that filled reservations, too."""
+        if application in self._filled_mib:
+            assert queue.model is not None
+            self._used_mib[application] += self._filled_mib.pop(application)
+            queue.model.reorder(self._used_mib)
 
     def _granted(self, taking: Taking, placed: dict[str, int]) -> None:
         """Count a grant; a request of which no container is left will lose its reservations."""

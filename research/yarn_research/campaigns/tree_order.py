@@ -54,6 +54,10 @@ Rule, written before the first counted run:
   states of the last three are cases of ``tests/tree_order_cases.json``.
 * The sixth judgement plays seeds 15001-15300 once, all of them, with those repairs. Nothing is counted
   differently; the target and the rival are the same.
+* The sixth judgement left six grants of three trees ``not explained``: 15072, 15161 and 15249. All were faults
+  of yarnctl, and are repaired: a fair leaf did not count a filled reservation at the next grant; a reservation
+  for a request without a label was not filled before requests for the label; a limit of users was read where
+  minimum-user-limit-percent is 100. The states of the first two are cases of ``tests/tree_order_cases.json``.
 * Forecast and emulator are compared with each other in ``tests/property/test_tree_grants.py`` on seeds 0-39.
   Seeds 17 and 25 were taken out of that test after they differed: there a fair leaf does not count a
   container yet that has filled a reservation.
@@ -168,6 +172,7 @@ def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
         served[own.nodes] = ServedPartition(own, free, coming)
         placed.update(served[own.nodes].placed)
         queues = model_queues(plain, (), coming)
+        served[own.nodes].take_filled(queues)
         more, tree = placed_in(plain, queues, FreeCapacity(plain.free_by_node))
     else:
         queues = model_queues(plain, coming)

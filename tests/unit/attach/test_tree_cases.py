@@ -125,6 +125,27 @@ def test_the_limit_of_the_only_active_user_rises_with_its_use(shown, used, kept)
     assert found == ({"root.production": {"eve": shown}} if kept else {})
 
 
+@pytest.mark.parametrize(
+    ("percent", "weight", "shown", "kept"),
+    [
+        (25, 1, (139264, 34), True),
+        (100, 1, (139264, 34), False),  # it rises with what all users are given
+        (100, 1, (262656, 64), True),  # guarantee x factor, rounded up
+        (100, 0.9, (139264, 34), True),
+    ],
+)
+def test_the_limit_of_a_user_among_others_rises_with_all_use_at_a_percentage_of_100(
+    percent, weight, shown, kept
+):
+    case = RecordedCase(C09)
+    row = children(case)["production"]
+    row["userLimit"], [bob, eve] = percent, row["users"]["user"]
+    eve["userResourceLimit"] = {"memory": 0, "vCores": 0}
+    bob["userResourceLimit"], bob["userWeight"] = {"memory": shown[0], "vCores": shown[1]}, weight
+    found = views.user_limits(scheduler(case), views.queue_views(scheduler(case), TOTAL))
+    assert found == ({"root.production": {"bob": shown}} if kept else {})
+
+
 def test_a_parent_at_its_maximum_is_given_nothing_and_the_reason_names_it():
     """The field case: root.prod is at its 50 %, etl waits for ten containers."""
     with RecordedCase(C08).served() as case:

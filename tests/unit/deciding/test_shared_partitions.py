@@ -38,3 +38,22 @@ def test_a_fair_leaf_counts_what_was_granted_there_before(
     there = tree({}, waits("res", "old", *own), waits("res", "new"), fair=("root.res",))
     idle = ServedPartition(there, FreeCapacity(tree({}, free={"x1": 1 + len(own)}).free_by_node))
     assert idle.serve_idle(model_queues(here, ())) == {first: 1}
+
+
+@pytest.mark.parametrize(("pending", "more"), [(1, {}), (2, {"old": 1})])
+def test_a_reservation_of_a_request_without_a_label_is_filled_before_requests_for_the_label(
+    pending: int, more: dict[str, int]
+) -> None:
+    """Two slots are free on the reserved node, one on the other one."""
+    here = tree({}, waits("res", "old", (1, pending)))
+    there = msgspec.structs.replace(
+        tree({"res": 1}, waits("res", "old"), waits("mkt", "new", (1, 1)), reserved={"old": 1}),
+        reserved_by_node={"x1": "old"},
+        reserved_priority={"x1": 0},
+        unlabelled=here,
+    )
+    free = FreeCapacity(tree({}, free={"x1": 2, "x2": 0.5 + len(more)}).free_by_node)
+    part, queues = ServedPartition(there, free), model_queues(here, ())
+    assert part.placed == {"old": 1, "new": 1}
+    assert part.serve_idle(queues) == more
+    assert queues["root.res"].waiting() == []

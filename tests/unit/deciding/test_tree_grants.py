@@ -81,6 +81,19 @@ def test_a_fair_leaf_does_not_count_what_ends_in_another_partition(ends, first):
     assert model.place(FreeCapacity(seen.free_by_node)) == {first: 1}
 
 
+@pytest.mark.parametrize(("slots_free", "granted"), [(2, {"old": 2}), (3, {"old": 2, "new": 1})])
+def test_a_fair_leaf_counts_a_filled_reservation_from_the_next_grant_on(slots_free, granted):
+    """The older one fills its reservation and still counts as 2 slots; its next container makes it 4."""
+    rows = [waits("res", "old", (1, 9), used=slots(2)), waits("res", "new", (1, 9), rank=1, used=slots(3.5))]
+    seen = msgspec.structs.replace(
+        tree({"res": 6.5}, *rows, free={"n1": slots_free}, fair=("root.res",), reserved={"old": 1}),
+        reserved_by_node={"n1": "old"},
+        reserved_priority={"n1": 0},
+    )
+    model = QueueTreeModel(seen, model_queues(seen, ()))
+    assert model.place(FreeCapacity(seen.free_by_node)) == granted
+
+
 def test_each_resource_stops_a_leaf():
     """Root has one vcore left, and memory for twelve containers."""
     wide = msgspec.structs.replace(

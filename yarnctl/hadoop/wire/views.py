@@ -204,7 +204,9 @@ def user_limits(
 
     0 is shown before anything was requested, and means unknown. The limit of the only active user rises with
     its own use, up to guarantee x factor x weight: it binds only where it is that, or below what the user
-    has. A user with a weight has that highest limit until one binds.
+    has. With a minimum-user-limit-percent of 100 each limit is above what all users have
+    (``UsersManager.computeUserLimit``): without a weight it binds only where it is that highest one. A user
+    with a weight has that highest limit until one binds.
     """
     shown = {leaf.path: leaf.queue for leaf in leaves(root_queue)}
     found: dict[str, dict[str, Resources]] = {}
@@ -219,7 +221,9 @@ def user_limits(
                 highest = _weighted(view, queue.user_limit_factor * row.weight)
             if limit[:2] != NOTHING and limit != view.user_limit and not fits(view.maximum, limit):
                 is_highest = highest is not None and fits(highest, limit)
-                if active > 1 or is_highest or not fits(row.used.of(names), limit):
+                is_above_all = queue is not None and queue.user_limit_percent == 100 and row.weight == 1
+                is_other = active > 1 or not fits(row.used.of(names), limit)
+                if is_highest or (is_other and not is_above_all):
                     found.setdefault(view.queue, {})[row.user] = limit
                     continue
             if highest is not None and highest != view.user_limit:
