@@ -2,11 +2,12 @@
 // the page says so, with the age of the data.
 "use strict";
 
-const POLL_MS = 1000, PATIENCE_MS = 5000, VIEWS = ["operator", "production", "research"];
+const POLL_MS = 1000, LONGEST_PAUSE_MS = 10_000, PATIENCE_MS = 5000, VIEWS = ["operator", "production", "research"];
 let lastAnswerAt = null;
 let token = ""; // where reading needs one: kept in this page only, until it is closed
 const NOTHING = { items: [], gate: null };
 let last = null; // the newest answers
+let pauseMs = POLL_MS; // until the next poll; twice as long after each failed one
 
 const viewOf = () => (VIEWS.includes(setting("view")) ? setting("view") : "operator");
 
@@ -122,7 +123,9 @@ async function poll() {
     show();
     byId("unreachable").hidden = true;
     lastAnswerAt = Date.now();
+    pauseMs = POLL_MS;
   } catch (error) {
+    pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
     byId("state").textContent = "unreachable";
     byId("state").className = "badge unreachable";
     byId("why").replaceChildren();
@@ -185,7 +188,7 @@ byId("pause-form").addEventListener("submit", async (event) => {
 
 async function run() {
   await poll();
-  setTimeout(run, POLL_MS);
+  setTimeout(run, pauseMs);
 }
 
 show();
