@@ -15,6 +15,7 @@ from yarnctl.deciding.case import Need
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot, Suspend, TaskView
+from yarnctl.deciding.order import Order
 from yarnctl.deciding.planning import excess_orders
 from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand
 from yarnctl.deciding.records import Refusal
@@ -51,18 +52,37 @@ def reasons(snapshot: Snapshot, rules: Settings) -> dict[str, str]:
     return {trigger.application: text(why) for trigger, why in found(snapshot, rules).refused}
 
 
-@pytest.mark.parametrize(("ordered", "first"), [(False, "p1"), (True, "r1")])
-def test_a_fair_leaf_does_not_count_what_is_ordered_in_another_partition(ordered, first):
-    line = [waits("res", "p1", (1, 9)), waits("res", "r1", (1, 9), rank=1)]
+def two_partitions(used: Mapping[str, int], free: Mapping[str, int], first: str, second: str) -> Snapshot:
+    """Two applications of a fair leaf, each with four containers on the nodes of label x."""
+    line = [waits("res", name, (1, 9), rank=rank) for rank, name in enumerate((first, second))]
     labelled = tree({"res": 8}, *(msgspec.structs.replace(view, used=slots(4), requests=()) for view in line))
-    whole = msgspec.structs.replace(
-        tree({}, *line, free={"n1": 1}, fair=("root.res",)),
+    return msgspec.structs.replace(
+        tree(used, *line, runs("eng.lab", "lab", used.get("eng.lab", 0)), free=free, fair=("root.res",)),
         labelled={"x": msgspec.structs.replace(labelled, nodes=("x1",))},
     )
+
+
+def ordered(**nodes: str) -> Ledger:
+    """Orders for p1, by victim."""
     ledger = Ledger()
-    if ordered:
-        ledger.add(an_order(node="x1"))
-    assert demand(DemandInput(whole, 0, 0), ledger, settings("res", "eng.lab")).granted == {first: 1}
+    for number, (victim, node) in enumerate(nodes.items(), 1):
+        order = an_order(number, node=node)
+        ledger.add(msgspec.structs.replace(order, victim=victim, size=slots(1)))
+    return ledger
+
+
+@pytest.mark.parametrize(("nodes", "first"), [({}, "p1"), ({"r1": "x1"}, "r1")])
+def test_a_fair_leaf_does_not_count_what_is_ordered_in_another_partition(nodes, first):
+    inputs = DemandInput(two_partitions({}, {"n1": 1}, "p1", "r1"), 0, 0)
+    assert demand(inputs, ordered(**nodes), settings("res", "eng.lab")).granted == {first: 1}
+
+
+@pytest.mark.parametrize(("more", "moved"), [({}, []), ({"r1": "x1"}, [("o-000001", "r1")])])
+def test_an_order_moves_to_the_first_of_a_fair_leaf_when_its_containers_end_elsewhere(more, moved):
+    """The leaf gives containers of one partition and requests those of another."""
+    inputs = DemandInput(two_partitions({"eng.lab": 24}, {}, "p1", "r1"), 0, 0)
+    found = excess_orders(inputs, ordered(lab="n1", **more), settings("", "", mode="guarantees"))
+    assert [(order.order, to) for order, to in found.moves] == moved
 
 
 # --- a real nested tree: root.prod {etl, serving} 70 %, root.research {ds, adhoc} 30 %, 100 slots ----
