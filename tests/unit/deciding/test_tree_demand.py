@@ -15,7 +15,6 @@ from yarnctl.deciding.case import Need
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot, Suspend, TaskView
-from yarnctl.deciding.order import Order
 from yarnctl.deciding.planning import excess_orders
 from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand
 from yarnctl.deciding.records import Refusal
@@ -83,6 +82,13 @@ def test_an_order_moves_to_the_first_of_a_fair_leaf_when_its_containers_end_else
     inputs = DemandInput(two_partitions({"eng.lab": 24}, {}, "p1", "r1"), 0, 0)
     found = excess_orders(inputs, ordered(lab="n1", **more), settings("", "", mode="guarantees"))
     assert [(order.order, to) for order, to in found.moves] == moved
+
+
+def test_a_request_that_is_not_granted_waits_behind_those_that_use_less_of_all_partitions():
+    snapshot = two_partitions({"eng.lab": 5, "mkt": 19}, {}, "r1", "p1")
+    inputs = DemandInput(snapshot, 0, 0, not_granted={"p1": False})
+    (wish,) = demand(inputs, Ledger(), settings("res", "eng.lab")).applications
+    assert (wish.application.application, wish.shortfalls) == ("r1", (Need(slots(1), 1),))
 
 
 # --- a real nested tree: root.prod {etl, serving} 70 %, root.research {ds, adhoc} 30 %, 100 slots ----
