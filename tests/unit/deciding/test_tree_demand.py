@@ -11,7 +11,8 @@ import pytest
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, size
 from tests.golden.test_borders import an_order
 from tests.unit.deciding.queue_trees import NODE, parents_of, slots, tree, waits
-from yarnctl.deciding.case import Need
+from yarnctl.deciding.carried_out import shortages
+from yarnctl.deciding.case import Choice, Need, Pick
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot, Suspend, TaskView
@@ -89,6 +90,14 @@ def test_a_request_that_is_not_granted_waits_behind_those_that_use_less_of_all_p
     inputs = DemandInput(snapshot, 0, 0, not_granted={"p1": False})
     (wish,) = demand(inputs, Ledger(), settings("res", "eng.lab")).applications
     assert (wish.application.application, wish.shortfalls) == ("r1", (Need(slots(1), 1),))
+
+
+@pytest.mark.parametrize(("nodes", "lacks"), [({}, {"p1": 1}), ({"p1": "x1"}, {})])
+def test_a_plan_is_carried_out_in_the_order_of_what_is_left_of_all_partitions(nodes, lacks):
+    inputs = DemandInput(two_partitions({"eng.lab": 5, "mkt": 19}, {}, "r1", "p1"), 0, 0).of_label("")
+    pick = Pick("lab", tasks("lab", 1)[0]._replace(node="n1"), (), (), slots(1), 1)
+    choice = Choice((pick,), (), 0, (), (), ("lab",))
+    assert shortages([("p1", choice)], inputs, ordered(**nodes), {}) == lacks
 
 
 # --- a real nested tree: root.prod {etl, serving} 70 %, root.research {ds, adhoc} 30 %, 100 slots ----
