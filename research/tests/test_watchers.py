@@ -10,11 +10,6 @@ from yarn_research.bench.watchers import PAUSE_S, POLLED
 PAGE = files("yarnctl.service").joinpath("page/page.js").read_text()
 
 
-def _number(name: str) -> int:
-    (found,) = re.findall(rf"\b{name} = (\d+)", PAGE)
-    return int(found)
-
-
 def _polled(text: str) -> list[str]:
     """Return the addresses that a function of the page requests, in order."""
     return [f"/{path}" for path in re.findall(r"get(?:Allowed)?\([\"`](v1/[^\"`]+)", text)]
@@ -22,9 +17,10 @@ def _polled(text: str) -> list[str]:
 
 def test_a_watching_page_requests_what_the_page_polls() -> None:
     poll = PAGE[PAGE.index("async function poll(") : PAGE.index("async function newHistory(")]
-    first, *rest = _polled(poll.replace("${waitMs}", str(_number("WAIT_MS"))))
+    first, *rest = _polled(poll)
     _, newer = _polled(
         PAGE[PAGE.index("async function newHistory(") : PAGE.index("// --- what a person does")]
     )
     assert [first, newer.replace("${since}", "9999999999999"), *rest] == list(POLLED)
-    assert _number("PAUSE_MS") / 1000 == PAUSE_S
+    (pause_ms,) = re.findall(r"\bPOLL_MS = (\d+)", PAGE)
+    assert int(pause_ms) / 1000 == PAUSE_S

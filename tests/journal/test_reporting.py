@@ -14,9 +14,10 @@ from yarnctl.command_line import exit_status_of
 from yarnctl.daemon.view.natural_ends import BETWEEN_MS, HEARTBEATS_MS, Arrival, NaturalEnds
 from yarnctl.daemon.view.reporting import BUCKET_MS, Reporting, _Gain, _waited_less, reported
 from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.levers import AwaitedTask, Lever
 from yarnctl.deciding.lifecycle import State
-from yarnctl.deciding.model import TaskKind, TaskView
-from yarnctl.deciding.records import Decision, Record, Refusal, Transition
+from yarnctl.deciding.model import ContainerRequest, TaskKind, TaskView
+from yarnctl.deciding.records import Awaited, Decision, Record, Refusal, Transition
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.snapshot_rows import ApplicationRow, SnapshotChange
 from yarnctl.journal.explaining.order_stories import OrderStories
@@ -181,6 +182,44 @@ def test_report_lets_a_withdrawn_order_leave_the_queue(
     first = next(each.order for each in steps if isinstance(each, Transition) and each.target == "granted")
     assert left("withdrawn") == left("granted") + 1
     assert left("completed") == left("granted")
+
+
+def requesting(at_ms: int, containers: int, application: str = "application_1_0002") -> Observed:
+    requests = (ContainerRequest(0, SIZE, containers),) if containers else ()
+    row = ApplicationRow(application, "production", "bob", 0, 0, 1, SIZE, SIZE, requests)
+    return Observed(at_ms=at_ms, cluster="seen", change=SnapshotChange(applications=(row,)))
+
+
+def awaited(at_ms: int, container: str, application: str = "application_1_0002") -> Awaited:
+    lever = Lever(container, "wait", 30_000, 0, 0, "none")
+    tasks = (AwaitedTask("application_1_0001", container, lever, at_ms + 30_000, 1),)
+    return Awaited(at_ms, application, tasks)
+
+
+@pytest.mark.parametrize(("pending", "received"), [((2, 1, 0), 2), ((2, 2, 1), 1), ((2, 2, 2), 0)])
+def test_an_awaited_container_counts_once_its_application_requests_less(
+    steps: list[Record], pending: tuple[int, ...], received: int
+) -> None:
+    """If another application received it, the request is decided again."""
+    first, second, third = pending
+    reporting = Reporting()
+    for record in (
+        steps[0], look(["map", "reduce"]), requesting(50_000, first), awaited(50_000, "c1"),
+        requesting(80_000, second), awaited(80_000, "c2"), requesting(110_000, third),
+    ):  # fmt: skip
+        reporting.apply(record, ())
+    assert reporting.report(0).waited_less.estimated == received
+
+
+def test_what_orders_bring_is_not_taken_for_an_awaited_container(steps: list[Record]) -> None:
+    place = max(at for at, each in enumerate(steps) if isinstance(each, Decision))
+    decided = steps[place]
+    assert isinstance(decided, Decision)
+    application, at_ms = decided.trigger.application, decided.at_ms
+    later = [*steps[place + 1 :], requesting(at_ms + 60_000, 0, application)]
+    more = awaited(at_ms, "c1", application)
+    with_more = reported([*steps[: place + 1], more, *later], None)
+    assert with_more.waited_less.estimated == reported(steps, None).waited_less.estimated
 
 
 def test_command_reads_a_journal(

@@ -21,7 +21,6 @@ from yarnctl.service.answers import from_view
 from yarnctl.service.answers.event_log import after, newest
 from yarnctl.service.answers.instants import iso, with_instants
 from yarnctl.service.routes.events import STREAMS_MAX
-from yarnctl.service.watching import Watch
 
 
 def looped(view: View, count: int, begin: int = 1) -> View:
@@ -178,11 +177,9 @@ def test_the_log_keeps_no_ranking_of_tasks() -> None:
     assert later.state != story.state  # an event shows the order as it was
 
 
-@pytest.mark.parametrize("since", ["since={}&", ""], ids=["a version", "now"])
-def test_a_long_wait_ends_with_a_newer_view_only(served: Served, since: str) -> None:
+def test_a_long_wait_ends_with_a_newer_view_only(served: Served) -> None:
     version = served.view.version
-    query = since.format(version)
-    thread, found = in_thread(lambda: served.answer(f"/v1/snapshot?{query}wait_ms=30000"))
+    thread, found = in_thread(lambda: served.answer(f"/v1/snapshot?since={version}&wait_ms=30000"))
     thread.join(0.3)
     assert thread.is_alive()
     served.view = msgspec.structs.replace(served.view, version=version + 1)
@@ -190,19 +187,6 @@ def test_a_long_wait_ends_with_a_newer_view_only(served: Served, since: str) -> 
     assert found[0].json()["version"] == version + 1
     assert served.get(f"/v1/snapshot?since={version}&wait_ms=30000")["version"] == version + 1
     assert served.get(f"/v1/snapshot?since={version + 1}&wait_ms=0")["version"] == version + 1
-
-
-@pytest.mark.parametrize("path", ["admissions/none", "nonsense"])
-def test_wait_ms_alone_holds_no_address_that_waits_for_something_else(
-    served: Served, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def newer(_: Watch, version: int, wait_s: float) -> None:
-        waited.append((version, wait_s))
-
-    waited = list[tuple[int, float]]()
-    monkeypatch.setattr(Watch, "newer", newer)
-    assert served.answer(f"/v1/{path}?wait_ms=30000").status_code in (404, 422)
-    assert not waited
 
 
 @pytest.mark.parametrize("query", ["since=x&wait_ms=9000", "since=1&wait_ms=-1", "since=1&wait_ms=30001"])

@@ -298,6 +298,20 @@ def test_a_daemon_that_is_gone_is_said_to_be(chromium):
     assert busy().entries[0].order in chromium.text()
 
 
+def test_failed_polls_repeat_after_longer_and_longer_pauses(page):
+    page.script("""
+        window.pauses = []; window.fails = true;
+        const later = window.setTimeout, request = window.fetch;
+        window.setTimeout = (what, ms) => what === run ? later(run, 1, pauses.push(ms)) : later(what, ms);
+        window.fetch = (...given) => fails ? Promise.reject(new Error("refused")) : request(...given);
+    """)
+    page.until("pauses.filter(each => each === 10000).length > 1")
+    page.script("window.failed = pauses.length; window.fails = false")
+    page.until("pauses.slice(failed).includes(1000)")
+    pauses = [each for each in page.script("return pauses.slice(0, failed)") if each != 1000]
+    assert pauses[:5] == [2000, 4000, 8000, 10_000, 10_000]
+
+
 def test_it_fits_a_phone(page):
     page.call(
         "POST",

@@ -10,7 +10,7 @@ Which node has its heartbeat first is not known: two orders are tried, and the w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -19,6 +19,7 @@ from yarnctl.deciding.forecast import EndingContainer, FreeCapacity, model_queue
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.levers import LEAVING
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot
+from yarnctl.deciding.order import Order
 from yarnctl.deciding.preemptor import DemandInput
 from yarnctl.deciding.tree_model import QueueTreeModel, placed_in
 from yarnctl.units import Resources
@@ -50,12 +51,9 @@ def shortages(
                 returning.setdefault(pick.application, []).append(task.size)
     if not leaving:
         return {}
-    coming: list[EndingContainer] = [
-        EndingContainer(order.victim, order.node, order.size)
-        for order in inputs.here(ledger.expected_room(inputs.as_of_ms))
-    ]
-    snapshot, ending = _returned(inputs.granting, returning), [*coming, *leaving]
-    outcomes = _outcomes(snapshot, ending, {each.node for each in ending})
+    expected = list(ledger.expected_room(inputs.as_of_ms))
+    snapshot, ending = _returned(inputs.granting, returning), [*inputs.here(expected), *leaving]
+    outcomes = _outcomes(snapshot, ending, inputs.elsewhere(expected))
     found = {}
     for name, count in promised.items():
         lack = count + placed_before.get(name, 0) - min(after.get(name, 0) for after in outcomes)
@@ -65,13 +63,15 @@ def shortages(
 
 
 def _outcomes(
-    snapshot: Snapshot, coming: Sequence[EndingContainer], late_nodes: Collection[str]
+    snapshot: Snapshot, coming: Sequence[Order | EndingContainer], elsewhere: Sequence[Order]
 ) -> list[dict[str, int]]:
-    """Return what is placed, in a tree also if all other nodes have their heartbeats before ``late_nodes``.
+    """Return what is placed, in a tree also if the nodes of what is coming have their heartbeats last.
 
-    Requests then reserve on those.
+    Requests then reserve on those. ``elsewhere``: what ends in other partitions.
     """
-    queues, free = model_queues(snapshot, coming), FreeCapacity(snapshot.free_by_node, coming)
+    late_nodes = {each.node for each in coming}
+    queues = model_queues(snapshot, coming, elsewhere)
+    free = FreeCapacity(snapshot.free_by_node, coming)
     early = {node: size for node, size in free.free.items() if node not in late_nodes}
     late = {node: size for node, size in free.free.items() if node in late_nodes}
     if not snapshot.parents or not early:  # with no other node both orders are the same

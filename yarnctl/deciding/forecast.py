@@ -77,10 +77,6 @@ class FreeCapacity:
         """Return the nodes in the order of their next heartbeats."""
         return self._nodes
 
-    def anew(self, free: Mapping[str, Resources]) -> FreeCapacity:
-        """Return other free capacity, of nodes with heartbeats in the same order."""
-        return FreeCapacity(free)
-
     def fits(self, size: Resources) -> bool:
         """Return whether placing ``size`` has not failed yet."""
         return self._marks.get(size, 0) < len(self._nodes)

@@ -459,13 +459,20 @@ def _place_on_shared(
     placed: dict[str, int],
     tree: QueueTreeModel | None,
 ) -> None:
-    """Serve requests without a label from what is free on nodes with a label that is not exclusive."""
+    """Serve requests without a label from what is free on nodes with a label that is not exclusive.
+
+    It is free now, so fair leaves do not order there by what will have ended.
+    """
     rejected = () if tree is None else tree.rejected()
     for part in shared:
-        more = ServedPartition(part, FreeCapacity(part.free_by_node)).serve_idle(queues, rejected)
+        more = _served(part).serve_idle(queues, rejected)
         placed.update((name, placed.get(name, 0) + count) for name, count in more.items())
     if tree is not None:
         tree.close_idle()
+
+
+def _served(part: Snapshot) -> ServedPartition:
+    return ServedPartition(part, model_queues(part, ()), FreeCapacity(part.free_by_node))
 
 
 def _limits(
@@ -649,7 +656,7 @@ def _paper_demand(
     over = tuple(name for name in over if name not in shut)
     free = total_free(snapshot.free_by_node)
     for part in shared:
-        free = plus(free, total_free(ServedPartition(part, FreeCapacity(part.free_by_node)).idle))
+        free = plus(free, total_free(_served(part).idle))
     for order in inputs.here(ledger.freed_unassigned(inputs.as_of_ms)):
         free = at_least(NOTHING, minus(free, times(order.request_size, order.serves)))
     wishes: list[ApplicationDemand] = []

@@ -9,12 +9,11 @@ Masters are not served.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from yarnctl.deciding.forecast import (
-    EndingContainer,
     FreeCapacity,
     QueueModel,
     SimulatedRequest,
@@ -23,29 +22,22 @@ from yarnctl.deciding.forecast import (
     place_pending,
 )
 from yarnctl.deciding.model import ContainerRequest, Snapshot
-from yarnctl.deciding.order import Order
 from yarnctl.deciding.tree_model import QueueTreeModel, placed_in
 from yarnctl.units import NOTHING, Resources
 
 
 class ServedPartition:
-    """A partition whose own requests have been served from ``free``.
+    """A partition whose own requests are served from ``free``.
 
     ``placed``: containers by application, with those that have filled reservations for requests without a
-    label. ``elsewhere``: what ends in other partitions.
+    label.
     """
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        free: FreeCapacity,
-        coming: Iterable[Order | EndingContainer] = (),
-        elsewhere: Iterable[Order | EndingContainer] = (),
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, queues: Mapping[str, QueueModel], free: FreeCapacity) -> None:
         self._snapshot = snapshot
+        self._queues = queues
         self._free = free
-        self._queues = model_queues(snapshot, coming, elsewhere)
-        self.placed, self._tree = placed_in(snapshot, self._queues, free)
+        self.placed, self._tree = placed_in(snapshot, queues, free)
         self._filled: Mapping[tuple[str, int, Resources], int] = {}
         if self._tree is not None:
             self._filled = self._tree.filled_unlabelled()
@@ -98,11 +90,9 @@ class ServedPartition:
         if self._tree is None:
             return place_pending(models, FreeCapacity(self._free.free))
         rooms = {**self._free.free, **self._free.held}
-        free = self._free.anew(
-            {node: room for node, room in rooms.items() if node not in self._tree.rejecting}
-        )
+        left = {node: room for node, room in rooms.items() if node not in self._tree.rejecting}
         tree = QueueTreeModel(self._tree.reserving(snapshot, rooms), models, shares_idle=True)
-        return tree.place(free)
+        return tree.place(type(self._free)(left))  # with heartbeats in the same order
 
     def _idle(self, queues: Mapping[str, QueueModel], rejected: Collection[str]) -> Snapshot:
         """Return the partition with requests without a label in the place of its own."""

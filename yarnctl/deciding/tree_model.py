@@ -180,7 +180,7 @@ class QueueTreeModel:
             parents[path] = QueueNode(view, parents.get(above), _priority(views.get(above), path))
         self.root = next(iter(parents.values()))
         self.root.smallest = snapshot.smallest
-        elsewhere_mib = snapshot.elsewhere_mib
+        self._elsewhere_mib = snapshot.elsewhere_mib
         for path, model in queues.items():
             above = parent_path(path)
             node = QueueNode(
@@ -193,9 +193,7 @@ class QueueTreeModel:
                 node.add(leaving)
             if node.fair:
                 self._used_mib.update(
-                    (name, view.used.memory_mib + elsewhere_mib.get(name, 0) - model.leaving_mib.get(name, 0))
-                    for view in model.pending
-                    for name in (view.application,)
+                    (view.application, self._left_mib(view, model)) for view in model.pending
                 )
                 model.reorder(self._used_mib)
             if model.waiting():
@@ -227,10 +225,14 @@ class QueueTreeModel:
         assert queue.model is not None
         queue.model.add(view)
         if queue.fair:
-            leaving_mib = queue.model.leaving_mib.get(view.application, 0)
-            self._used_mib[view.application] = view.used.memory_mib - leaving_mib
+            self._used_mib[view.application] = self._left_mib(view, queue.model)
             queue.model.reorder(self._used_mib)
         self.open(queue)
+
+    def _left_mib(self, view: ApplicationView, model: QueueModel) -> int:
+        """Return what an application will use of all partitions once the expected capacity is free."""
+        name = view.application
+        return view.used.memory_mib + self._elsewhere_mib.get(name, 0) - model.leaving_mib.get(name, 0)
 
     def close_idle(self) -> None:
         """Take the leaves without pending requests out of the descent."""
@@ -596,11 +598,11 @@ class QueueTreeModel:
     def _names_in(self, queue: QueueNode) -> list[str]:
         """Return the activated applications of a leaf in serving order."""
         views = [view for view in self._applications if view.queue == queue.path and view.activated]
-        if queue.fair:
-            used_mib = self._used_mib
+        model, used_mib = queue.model, self._used_mib
+        if queue.fair and model is not None:
             views.sort(
                 key=lambda view: (
-                    used_mib.get(view.application, view.used.memory_mib),
+                    used_mib.get(view.application, self._left_mib(view, model)),
                     view.submitted_at_ms,
                     view.rank,
                     view.application,

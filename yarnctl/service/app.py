@@ -44,8 +44,7 @@ What yarnctl observes, decides and does. The loop publishes a view after each ti
 * Instants (`..._at_ms`) and spans (`..._ms`) are integer milliseconds of the loop's clock.
 * With `iso=true` an answer also has each instant as `..._at`, in ISO 8601 and UTC.
 * An answer has an `ETag`; with `If-None-Match` it is 304 until there is a newer view. With `since=VERSION`
-  and `wait_ms` it comes as soon as there is one; with `wait_ms` alone, with the next view.
-  `GET /v1/events` streams what happens.
+  and `wait_ms` it comes as soon as there is one. `GET /v1/events` streams what happens.
 * Lists are paged: set `limit`, and `cursor` to the `next` of the previous page.
 * An unknown query parameter is an error (422 `unknown-parameter`).
 * Every error has the body `{"error": {"code", "message", "next"}}`. Compare `code`; `next` is what to do.

@@ -1,4 +1,4 @@
-"""ETag, ``since`` with ``wait_ms``, and HEAD: for every address; ``wait_ms`` alone where the view is all.
+"""ETag, ``since`` with ``wait_ms``, and HEAD: for every address that reads the view.
 
 The tag is the version of the view, so that a client which has the newest answer costs no work. What depends
 on the view alone is answered once for each view, however many clients request it.
@@ -91,8 +91,6 @@ class Conditional:
     async def _wait(self, scope: Scope) -> None:
         given = parse_qs(scope["query_string"].decode("latin-1"))
         since, wait_ms = (given.get(name, [""])[0] for name in ("since", "wait_ms"))
-        if not since and scope["path"] in SHARED:  # other addresses have a ``wait_ms`` of their own
-            since = str(self.source().version)
         if not (_is_number(since) and _is_number(wait_ms)) or int(wait_ms) > WAIT_MAX_MS:
             return  # the route rejects what cannot be used
         await self.watch.newer(int(since), int(wait_ms) / 1000)

@@ -42,12 +42,12 @@ MOST_RATIO = 1.05
 PATIENCE_S = 120.0
 PROGRAM = [sys.executable, "-c", "from yarnctl.cli import main; main()"]
 POLLED = (
-    "/v1/snapshot?wait_ms=2000", "/v1/occupancy?since_ms=9999999999999", "/v1/reclaims?limit=200&retired=true",
+    "/v1/snapshot", "/v1/occupancy?since_ms=9999999999999", "/v1/reclaims?limit=200&retired=true",
     "/v1/decisions?limit=50", "/v1/refusals?limit=20", "/v1/applications?limit=200", "/v1/status",
     "/v1/accounts", "/v1/admissions?limit=50", "/v1/budgets?limit=50", "/v1/time-lost", "/v1/report",
 )  # fmt: skip
-"""What the page requests with a new view (``poll`` of page.js)."""
-PAUSE_S = 0.6  # Of the page, from one view to the request for the next one
+"""What the page requests (``poll`` of page.js)."""
+PAUSE_S = 1.0  # Of the page, from one poll to the next
 Kind = Literal["streams", "pages"]
 
 
@@ -77,16 +77,13 @@ async def _watch(port: int, kind: Kind, read: list[int]) -> None:
             read[0] += len(part)
         raise ConnectionError("a stream of events ended")
     while True:
-        next_s = 0.0
         for path in POLLED:
             await ask(path)
             head = await reader.readuntil(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 200"), (path, head)
             fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:-2])
             read[0] += len(await reader.readexactly(int(fields[b"content-length"])))
-            next_s = next_s or time.monotonic() + PAUSE_S
-        left_s = next_s - time.monotonic()
-        await asyncio.sleep(left_s if left_s > 0 else PAUSE_S)
+        await asyncio.sleep(PAUSE_S)
 
 
 def watchers(pipe: Connection, port: int, kind: Kind, count: int) -> None:

@@ -9,7 +9,7 @@ Rule, written before the first counted run:
   that it was on has a heartbeat, then all nodes in rounds, until two rounds change nothing.
 * The forecast is made before that, from yarnctl's own observation over REST and the container to be freed.
   The emulator's scheduler is put into the same state, frees the same container and has the same heartbeats.
-* The order of the heartbeats is given to the forecast too (:class:`HeartbeatOrder`).
+* The order of the heartbeats is given to the forecast too (:func:`heartbeat_order`).
 * The emulator's side also gets ``history`` of the rig: how often each reservation was tried in vain, each
   leaf's sum of its users' shares, and the memory by which a fair leaf orders. The forecast does not get it.
 * A *grant* is one container that the ResourceManager gives after that, or that the other side expects
@@ -111,25 +111,22 @@ class TreeOrders(msgspec.Struct):
     trees: dict[str, dict[str, Any]] = {}
 
 
-class HeartbeatOrder(FreeCapacity):
-    """Free capacity in the order of this campaign's heartbeats: the freed node, then all in turn, one grant each.
+def heartbeat_order(freed_node: str) -> type[FreeCapacity]:
+    """Return free capacity in the order of this campaign's heartbeats: the freed node, then all, one grant each.
 
     yarnctl cannot know the order of heartbeats; here it is given to all three sides alike.
     """
 
-    def __init__(self, free: Mapping[str, Resources], coming: Iterable[Order], freed_node: str) -> None:
-        super().__init__(free, coming)
-        self._freed_node = freed_node
-        self._first = [freed_node] if freed_node in self.free else []
+    class HeartbeatOrder(FreeCapacity):
+        def __init__(self, free: Mapping[str, Resources], coming: Iterable[Order] = ()) -> None:
+            super().__init__(free, coming)
+            self._first = [freed_node] if freed_node in self.free else []
 
-    def round_of_nodes(self) -> list[str]:
-        """Return the nodes of the next round, before the first one the freed node."""
-        first, self._first = self._first, []
-        return [*first, *self._nodes]
+        def round_of_nodes(self) -> list[str]:
+            first, self._first = self._first, []
+            return [*first, *self._nodes]
 
-    def anew(self, free: Mapping[str, Resources]) -> FreeCapacity:
-        """Return other free capacity, of nodes with heartbeats in the same order."""
-        return HeartbeatOrder(free, (), self._freed_node)
+    return HeartbeatOrder
 
 
 def coming_of(snapshot: Snapshot, freed: dict[str, Any]) -> list[Order]:
@@ -166,10 +163,10 @@ def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
     """
     coming, own = coming_of(snapshot, freed), partition(snapshot, freed["node"])
     plain = part_of(snapshot, "")
-    free = HeartbeatOrder(own.free_by_node, coming, freed["node"])
+    free = heartbeat_order(freed["node"])(own.free_by_node, coming)
     served, placed = {}, Counter[str]()
     if own.nodes:
-        served[own.nodes] = ServedPartition(own, free, coming)
+        served[own.nodes] = ServedPartition(own, model_queues(own, coming), free)
         placed.update(served[own.nodes].placed)
         queues = model_queues(plain, (), coming)
         served[own.nodes].take_filled(queues)
@@ -183,7 +180,8 @@ def forecast(snapshot: Snapshot, freed: dict[str, Any]) -> Counter[str]:
         part = part_of(snapshot, label)
         if part.is_shared:
             if part.nodes not in served:
-                served[part.nodes] = ServedPartition(part, FreeCapacity(part.free_by_node), (), coming)
+                there = model_queues(part, (), coming)
+                served[part.nodes] = ServedPartition(part, there, FreeCapacity(part.free_by_node))
             placed.update(served[part.nodes].serve_idle(queues, rejected))
     return placed
 

@@ -20,7 +20,7 @@ def test_what_is_left_keeps_its_application_and_each_of_its_sizes() -> None:
     here = cluster(wants, app("r1", "research", containers=10), total=13)
     queues = model_queues(here, ())
     idle = cluster(free={"label-1": 6}, total=6)
-    placed = ServedPartition(idle, FreeCapacity(idle.free_by_node)).serve_idle(queues)
+    placed = ServedPartition(idle, model_queues(idle, ()), FreeCapacity(idle.free_by_node)).serve_idle(queues)
     left = queues["production"].waiting()
     assert {each.application for each in left} == {wants}
     counts = {each.size: each.containers for each in left}
@@ -36,7 +36,8 @@ def test_a_fair_leaf_counts_what_was_granted_there_before(
     line = [waits("res", "old", (1, 1)), waits("res", "new", (1, 1), rank=1)]
     here = tree({}, *line, fair=("root.res",))
     there = tree({}, waits("res", "old", *own), waits("res", "new"), fair=("root.res",))
-    idle = ServedPartition(there, FreeCapacity(tree({}, free={"x1": 1 + len(own)}).free_by_node))
+    free = FreeCapacity(tree({}, free={"x1": 1 + len(own)}).free_by_node)
+    idle = ServedPartition(there, model_queues(there, ()), free)
     assert idle.serve_idle(model_queues(here, ())) == {first: 1}
 
 

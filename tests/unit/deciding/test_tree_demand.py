@@ -11,7 +11,8 @@ import pytest
 from tests.golden.tables import GUARD_FREE, app, cluster, row, seen, size
 from tests.golden.test_borders import an_order
 from tests.unit.deciding.queue_trees import NODE, parents_of, slots, tree, waits
-from yarnctl.deciding.case import Need
+from yarnctl.deciding.carried_out import shortages
+from yarnctl.deciding.case import Choice, Need, Pick
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.ledger import Ledger
 from yarnctl.deciding.model import ApplicationView, QueueView, Snapshot, Suspend, TaskView
@@ -51,18 +52,52 @@ def reasons(snapshot: Snapshot, rules: Settings) -> dict[str, str]:
     return {trigger.application: text(why) for trigger, why in found(snapshot, rules).refused}
 
 
-@pytest.mark.parametrize(("ordered", "first"), [(False, "p1"), (True, "r1")])
-def test_a_fair_leaf_does_not_count_what_is_ordered_in_another_partition(ordered, first):
-    line = [waits("res", "p1", (1, 9)), waits("res", "r1", (1, 9), rank=1)]
+def two_partitions(used: Mapping[str, int], free: Mapping[str, int], first: str, second: str) -> Snapshot:
+    """Two applications of a fair leaf, each with four containers on the nodes of label x."""
+    line = [waits("res", name, (1, 9), rank=rank) for rank, name in enumerate((first, second))]
     labelled = tree({"res": 8}, *(msgspec.structs.replace(view, used=slots(4), requests=()) for view in line))
-    whole = msgspec.structs.replace(
-        tree({}, *line, free={"n1": 1}, fair=("root.res",)),
+    return msgspec.structs.replace(
+        tree(used, *line, runs("eng.lab", "lab", used.get("eng.lab", 0)), free=free, fair=("root.res",)),
         labelled={"x": msgspec.structs.replace(labelled, nodes=("x1",))},
     )
+
+
+def ordered(**nodes: str) -> Ledger:
+    """Orders for p1, by victim."""
     ledger = Ledger()
-    if ordered:
-        ledger.add(an_order(node="x1"))
-    assert demand(DemandInput(whole, 0, 0), ledger, settings("res", "eng.lab")).granted == {first: 1}
+    for number, (victim, node) in enumerate(nodes.items(), 1):
+        order = an_order(number, node=node)
+        ledger.add(msgspec.structs.replace(order, victim=victim, size=slots(1)))
+    return ledger
+
+
+@pytest.mark.parametrize(("nodes", "first"), [({}, "p1"), ({"r1": "x1"}, "r1")])
+def test_a_fair_leaf_does_not_count_what_is_ordered_in_another_partition(nodes, first):
+    inputs = DemandInput(two_partitions({}, {"n1": 1}, "p1", "r1"), 0, 0)
+    assert demand(inputs, ordered(**nodes), settings("res", "eng.lab")).granted == {first: 1}
+
+
+@pytest.mark.parametrize(("more", "moved"), [({}, []), ({"r1": "x1"}, [("o-000001", "r1")])])
+def test_an_order_moves_to_the_first_of_a_fair_leaf_when_its_containers_end_elsewhere(more, moved):
+    """The leaf gives containers of one partition and requests those of another."""
+    inputs = DemandInput(two_partitions({"eng.lab": 24}, {}, "p1", "r1"), 0, 0)
+    found = excess_orders(inputs, ordered(lab="n1", **more), settings("", "", mode="guarantees"))
+    assert [(order.order, to) for order, to in found.moves] == moved
+
+
+def test_a_request_that_is_not_granted_waits_behind_those_that_use_less_of_all_partitions():
+    snapshot = two_partitions({"eng.lab": 5, "mkt": 19}, {}, "r1", "p1")
+    inputs = DemandInput(snapshot, 0, 0, not_granted={"p1": False})
+    (wish,) = demand(inputs, Ledger(), settings("res", "eng.lab")).applications
+    assert (wish.application.application, wish.shortfalls) == ("r1", (Need(slots(1), 1),))
+
+
+@pytest.mark.parametrize(("nodes", "lacks"), [({}, {"p1": 1}), ({"p1": "x1"}, {})])
+def test_a_plan_is_carried_out_in_the_order_of_what_is_left_of_all_partitions(nodes, lacks):
+    inputs = DemandInput(two_partitions({"eng.lab": 5, "mkt": 19}, {}, "r1", "p1"), 0, 0).of_label("")
+    pick = Pick("lab", tasks("lab", 1)[0]._replace(node="n1"), (), (), slots(1), 1)
+    choice = Choice((pick,), (), 0, (), (), ("lab",))
+    assert shortages([("p1", choice)], inputs, ordered(**nodes), {}) == lacks
 
 
 # --- a real nested tree: root.prod {etl, serving} 70 %, root.research {ds, adhoc} 30 %, 100 slots ----

@@ -94,6 +94,15 @@ def test_a_fair_leaf_counts_a_filled_reservation_from_the_next_grant_on(slots_fr
     assert model.place(FreeCapacity(seen.free_by_node)) == granted
 
 
+def test_an_idle_application_of_a_fair_leaf_is_behind_those_that_use_less_of_all_partitions():
+    rows = [waits("res", "idle"), waits("res", "new", (1, 9), rank=1, used=slots(1))]
+    seen = msgspec.structs.replace(
+        tree({}, *rows, free={"n1": 1}, fair=("root.res",)), elsewhere_mib={"idle": slots(2).memory_mib}
+    )
+    model = QueueTreeModel(seen, model_queues(seen, ()))
+    assert model.only_reserving_before(model.leaves["root.res"], "new")
+
+
 def test_each_resource_stops_a_leaf():
     """Root has one vcore left, and memory for twelve containers."""
     wide = msgspec.structs.replace(

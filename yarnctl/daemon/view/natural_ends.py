@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.model import TaskView
+from yarnctl.deciding.partitions import merged
 from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.snapshot_rows import Reader
 
@@ -42,9 +43,13 @@ class Arrival(NamedTuple):
 
 
 class NaturalEnds:
-    """Follows the recorded looks; ``arrivals`` is called with each decision."""
+    """Follows the recorded looks; ``arrivals`` is called with each decision.
+
+    ``pending``: containers that each application requests, by the newest look.
+    """
 
     def __init__(self) -> None:
+        self.pending: dict[str, int] = {}
         self._rows: Reader | None = None
         self._lengths: dict[str, list[float]] = {}  # of tasks that do not end by themselves: infinite
         self._containers: dict[str, int] = {}
@@ -59,7 +64,8 @@ class NaturalEnds:
         if self._rows is None:
             return  # the looks before it were pruned
         if observed.change is not None:
-            views = self._rows.snapshot(observed.change).applications
+            views = merged(self._rows.snapshot(observed.change)).applications
+            self.pending = {each.application: sum(row.count for row in each.requests) for each in views}
             research = [each for each in views if settings.may_be_preempted(each.queue)]
             self._containers = {each.application: max(0, each.containers - 1) for each in research}
             self._lengths = {name: self._lengths.get(name, []) for name in self._containers}

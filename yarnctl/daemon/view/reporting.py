@@ -1,7 +1,8 @@
 """The report: what orders brought production and cost research, added up over the stories of orders.
 
 Sums are kept for each ten minutes, queue and user, for ``KEPT_MS``. An order counts when it is decided, when
-its requester receives the container, and when its victim has ended: at that time each.
+its requester receives the container, and when its victim has ended: at that time each. An awaited container
+counts when its task was to end, if its application requests less then.
 """
 
 from __future__ import annotations
@@ -61,6 +62,13 @@ class Work(NamedTuple):
     kept_mib_ms: int
 
 
+class _Promise:
+    """A request that waits for a task's own end; ``pending``: what its application requested then."""
+
+    def __init__(self, since_ms: int, until_ms: int, arrival: Arrival, pending: int) -> None:
+        self.since_ms, self.until_ms, self.arrival, self.pending = since_ms, until_ms, arrival, pending
+
+
 class _Loss:
     def __init__(self) -> None:
         self.verbs: Counter[str] = Counter()
@@ -78,6 +86,7 @@ class Reporting:
         self._not_taken: dict[Key, int] = {}
         self._expected: dict[str, list[Arrival]] = {}
         self._awaited: dict[str, None] = {}
+        self._promises: dict[str, list[_Promise]] = {}
         self._requesters: dict[str, tuple[str, str]] = {}
         self._work: dict[str, Work] = {}
         self._lock = Lock()
@@ -95,6 +104,7 @@ class Reporting:
             self._ends.begin()
         elif isinstance(record, Observed):
             self._ends.look(record, self._settings)
+            self._keep_promises(record.at_ms)
         elif isinstance(record, records.Decision):
             self._decided(record)
         elif isinstance(record, records.Awaited):
@@ -139,11 +149,35 @@ class Reporting:
         fresh = [each for each in record.tasks if each.serves and each.container not in self._awaited]
         self._awaited.update(dict.fromkeys(each.container for each in fresh))
         _shorten(self._awaited)
-        queue, user = self._requesters.get(record.application, ("", ""))
         arrivals = self._ends.arrivals(record.at_ms, sum(each.serves for each in fresh)) or []
         ends = [each.until_ms for each in fresh for _ in range(each.serves)]
+        pending = self._ends.pending.get(record.application, 0)
         for arrival, until_ms in zip(arrivals, ends, strict=False):
-            self._gain(record.at_ms, queue, user).waits(record.at_ms, until_ms, arrival)
+            promise = _Promise(record.at_ms, until_ms, arrival, pending)
+            self._promises.setdefault(record.application, []).append(promise)
+
+    def _keep_promises(self, at_ms: int) -> None:
+        """Count requests whose tasks were to end by now, unless they are still pending.
+
+        Then another application received the container, and they are decided again.
+        """
+        for application, promises in list(self._promises.items()):
+            pending = self._ends.pending.get(application, 0)
+            for each in [each for each in promises if each.until_ms <= at_ms]:
+                promises.remove(each)
+                if pending >= each.pending:
+                    self._ends.leave((each.arrival,), at_ms)
+                    continue
+                self._served(application, 1)
+                queue, user = self._requesters.get(application, ("", ""))
+                self._gain(at_ms, queue, user).waits(each.since_ms, each.until_ms, each.arrival)
+            if not promises:
+                del self._promises[application]
+
+    def _served(self, application: str, containers: int) -> None:
+        """Let so many requests no longer show that the promised containers came."""
+        for each in self._promises.get(application, ()):
+            each.pending -= containers
 
     def _gain(self, at_ms: int, queue: str, user: str) -> _Gain:
         self._forget()
@@ -156,6 +190,7 @@ class Reporting:
             queue, user = ("", "") if known is None else (known.queue, known.user)
             gain = self._gain(record.at_ms, queue, user)
             gain.received += 0 if is_served else story.serves
+            self._served(story.requester, story.serves)
             for arrival in self._expected.pop(story.order, ()):
                 gain.waits(story.ordered_at_ms, record.at_ms, arrival)
         ends = record.target not in OPEN or record.event == "simulated"

@@ -40,11 +40,7 @@ class ViewQuery(Parameters):
     since: Annotated[int | None, Field(ge=0, le=INSTANT_MAX_MS, description="The `version` you have.")] = None
     wait_ms: Annotated[
         int | None,
-        Field(
-            ge=0,
-            le=WAIT_MAX_MS,
-            description="Wait this long for a version newer than `since`; alone, on a list, for the next.",
-        ),
+        Field(ge=0, le=WAIT_MAX_MS, description="With `since`: wait this long for a newer version."),
     ] = None
     iso: Annotated[bool, Field(description="Add each `..._at_ms` as ISO 8601 in UTC, as `..._at`.")] = False
 

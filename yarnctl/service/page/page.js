@@ -2,18 +2,17 @@
 // the page says so, with the age of the data.
 "use strict";
 
-const PAUSE_MS = 600, WAIT_MS = 2000, PATIENCE_MS = 5000, VIEWS = ["operator", "production", "research"];
+const POLL_MS = 1000, LONGEST_PAUSE_MS = 10_000, PATIENCE_MS = 5000, VIEWS = ["operator", "production", "research"];
 let lastAnswerAt = null;
 let token = ""; // where reading needs one: kept in this page only, until it is closed
 const NOTHING = { items: [], gate: null };
 let last = null; // the newest answers
-let seenAt = 0; // when their first one came
+let pauseMs = POLL_MS; // until the next poll; twice as long after each failed one
 
 const viewOf = () => (VIEWS.includes(setting("view")) ? setting("view") : "operator");
 
-async function get(path, waitMs = 0) {
-  const signal = AbortSignal.timeout(PATIENCE_MS + waitMs);
-  const answer = await fetch(path, { cache: "no-store", headers: withToken(token), signal });
+async function get(path) {
+  const answer = await fetch(path, { cache: "no-store", headers: withToken(token), signal: AbortSignal.timeout(PATIENCE_MS) });
   byId("token-form").hidden = answer.status !== 401;
   return bodyOf(answer);
 }
@@ -112,12 +111,11 @@ document.addEventListener("keydown", (event) => {
 
 // --- polling -----------------------------------------------------------------------------------------------
 
-async function poll(waitMs = 0) {
+async function poll() {
   try {
-    const seen = await get(`v1/snapshot?wait_ms=${waitMs}`, waitMs);
-    seenAt = Date.now();
-    const [samples, lists, decided, refusals, jobs] = await Promise.all([newHistory(), get("v1/reclaims?limit=200&retired=true"),
-      getAllowed("v1/decisions?limit=50", NOTHING), get("v1/refusals?limit=20"), get("v1/applications?limit=200")]);
+    const [seen, samples, lists, decided, refusals, jobs] = await Promise.all([
+      get("v1/snapshot"), newHistory(), get("v1/reclaims?limit=200&retired=true"), getAllowed("v1/decisions?limit=50", NOTHING),
+      get("v1/refusals?limit=20"), get("v1/applications?limit=200")]);
     const [status, accounts, admissions, budgets, timeLost, report] = await Promise.all([getAllowed("v1/status", null),
       getAllowed("v1/accounts", NOTHING), getAllowed("v1/admissions?limit=50", NOTHING), get("v1/budgets?limit=50"),
       getAllowed("v1/time-lost", NOTHING), getAllowed("v1/report", null)]);
@@ -125,7 +123,9 @@ async function poll(waitMs = 0) {
     show();
     byId("unreachable").hidden = true;
     lastAnswerAt = Date.now();
+    pauseMs = POLL_MS;
   } catch (error) {
+    pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
     byId("state").textContent = "unreachable";
     byId("state").className = "badge unreachable";
     byId("why").replaceChildren();
@@ -187,10 +187,8 @@ byId("pause-form").addEventListener("submit", async (event) => {
 });
 
 async function run() {
-  // A poll begins with the next view: the loop has ended its tick then, and does not need the processor.
-  await poll(last ? WAIT_MS : 0);
-  const left = seenAt + PAUSE_MS - Date.now();
-  setTimeout(run, left > 0 ? left : PAUSE_MS);
+  await poll();
+  setTimeout(run, pauseMs);
 }
 
 show();
