@@ -54,7 +54,7 @@ def test_a_reservation_of_a_request_without_a_label_is_filled_before_requests_fo
         unlabelled=here,
     )
     free = FreeCapacity(tree({}, free={"x1": 2, "x2": 0.5 + len(more)}).free_by_node)
-    part, queues = ServedPartition(there, free), model_queues(here, ())
+    part, queues = ServedPartition(there, model_queues(there, ()), free), model_queues(here, ())
     assert part.placed == {"old": 1, "new": 1}
     assert part.serve_idle(queues) == more
     assert queues["root.res"].waiting() == []
