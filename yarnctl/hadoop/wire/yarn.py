@@ -98,8 +98,8 @@ class SubCluster(msgspec.Struct, frozen=True):
 class ClusterInfo(msgspec.Struct, frozen=True):
     """GET /info: which ResourceManager answers. ``epoch`` is the instant at which it began.
 
-    ``clusters``: those of a federation, if a Router answers without the root element. Jersey's default is that
-    form (tried with the jars of 3.4.2, without a Router).
+    ``clusters``: those of a federation, if a Router answers without the root element. That is the default of
+    Jersey (tried with the jars of 3.4.2, without a Router).
     """
 
     epoch: int = field(name="id")
