@@ -262,6 +262,9 @@ def test_a_fair_scheduler_is_named_by_its_answer(tmp_path: Path, capfd: pytest.C
 
 @pytest.mark.parametrize(("answer", "words"), [
     ({"type": "fifoScheduler", "capacity": 1.0, "qstate": "RUNNING"}, "FifoScheduler is not supported"),
+    ({"@xsi.type": "fairScheduler", "rootQueue": {"queueName": "root"}}, "FairScheduler is not supported"),
+    ({"type": "fairScheduler", "rootQueue": {"queueName": "root", "childQueues": [{"queueName": "root.a"}]}},
+     "FairScheduler is not supported"),
     ({"type": "capacityScheduler", "capacity": 100.0}, "missing required field"),
     ({"rootQueue": {}}, "missing required field"),
 ])  # fmt: skip
@@ -287,6 +290,34 @@ def test_a_router_is_named_with_its_sub_clusters(tmp_path: Path, capfd: pytest.C
     assert daemon.status == 2
     for text in (said, daemon.err):
         assert "this is a Router of a federation with 2 sub-clusters: SC-1, SC-2; run one daemon" in text
+
+
+def cluster(name: str) -> dict[str, str]:
+    """Return a cluster of a federation as Jersey writes it."""
+    return {"subClusterId": name, "id": "1790000000000"}
+
+
+@pytest.mark.parametrize(
+    ("clusters", "said"),
+    [
+        ([cluster("SC-1"), cluster("SC-2")], "2 sub-clusters: SC-1, SC-2;"),
+        (cluster("SC-1"), "1 sub-clusters: SC-1;"),
+        ([cluster(f"c{number:02}") for number in range(30)], "30 sub-clusters: c00, c01,"),
+    ],
+)
+def test_a_router_is_named_by_what_jersey_makes_of_its_answer(
+    clusters: object, said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Without the root element, numbers as text, a list of one as an object: Jersey 1 by its defaults."""
+    answer = json.dumps({"id": "0", "startedOn": "0", "subCluster": clusters})
+    with Replay(routes({"/ws/v1/cluster/info": answer})) as router:
+        assert exit_status_of(PROGRAM, ["check", "--rm", router.url, "--name-node", router.url]) == 2
+        checked = capfd.readouterr().err
+        daemon = Daemon(router.url, tmp_path, capfd)
+    assert daemon.status == 2
+    for text in (checked, daemon.err):
+        assert f"this is a Router of a federation with {said}" in text
+        assert "run one daemon for each sub-cluster" in text
 
 
 # --- the options of run --------------------------------------------------------------------------------

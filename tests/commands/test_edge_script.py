@@ -48,7 +48,7 @@ class Edge:
         path.write_text(text)
         path.chmod(0o755)
 
-    def run(self, *words: str, with_yarnctl: bool = True) -> tuple[int, str, str]:
+    def run(self, *words: str, with_yarnctl: bool = True, timeout_s: float = 60) -> tuple[int, str, str]:
         """Type the program's name; return its exit status, output and errors."""
         folders = [
             self.folder / "edge",
@@ -58,19 +58,35 @@ class Edge:
         path = ":".join([*map(str, folders), "/usr/bin", "/bin"])
         env = {"PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(self.folder), "LANG": "C.UTF-8"}
         env |= {name: os.environ[name] for name in ("VIRTUAL_ENV",) if name in os.environ}
-        done = subprocess.run([self.name, *words], env=env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([self.name, *words], env=env, capture_output=True, text=True, timeout=timeout_s)
         return done.returncode, done.stdout, done.stderr
 
 
-def test_the_script_wraps_what_it_can_and_passes_the_rest_unchanged(tmp_path: Path) -> None:
-    edge = Edge(tmp_path, "--spark ", "spark-submit")
-    status, out, _ = edge.run("--master", "yarn", "--queue", "research", "job.py", "a b")
+ON_YARN = ("run-application", "-t", "yarn-application", "-Dyarn.application.queue=research")
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "words", "added", "unwrapped"),
+    [
+        (
+            *("--spark ", "spark-submit", ("--master", "yarn", "--queue", "research")),
+            *("spark.yarn.tags=yarnctl-drain:signal", "--master local job.py"),
+        ),
+        ("--flink ", "flink", ON_YARN, "-Dyarn.tags=yarnctl-drain:rescale", "run -m localhost:8081 job.jar"),
+        ("--flink ", "flink", ON_YARN, "-Djobmanager.scheduler=adaptive", "list -a"),
+    ],
+)
+def test_the_script_wraps_what_it_can_and_passes_the_rest_unchanged(
+    option: str, name: str, words: tuple[str, ...], added: str, unwrapped: str, tmp_path: Path
+) -> None:
+    edge = Edge(tmp_path, option, name)
+    status, out, _ = edge.run(*words, "job.py", "a b")
     assert status == 7
-    assert out.startswith(str(tmp_path / "real" / "spark-submit"))
-    assert "spark.yarn.tags=yarnctl-drain:signal" in out
+    assert out.startswith(str(tmp_path / "real" / name))
+    assert added in out
     assert out.endswith("job.py a b\n")
-    status, out, err = edge.run("--master", "local", "job.py")
-    assert (status, out) == (7, f"{tmp_path / 'real' / 'spark-submit'} --master local job.py\n")
+    status, out, err = edge.run(*unwrapped.split())
+    assert (status, out) == (7, f"{tmp_path / 'real' / name} {unwrapped}\n")
     assert "the command runs without yarnctl" in err
 
 

@@ -76,9 +76,9 @@ def write(shape: Shape, folder: Path, jars: Path, ports: Ports) -> Path:
     sites = {
         "core-site": _core(folder, ports),
         "hdfs-site": _hdfs(folder, ports),
-        "yarn-site": {**_ready(shape, "yarn-site"), **_yarn(shape, ports, classpath)},
+        "yarn-site": {**ready(shape.set_up, "yarn-site"), **_yarn(shape, ports, classpath)},
         "mapred-site": _mapred(shape, ports, classpath),
-        "capacity-scheduler": _ready(shape, "capacity-scheduler"),
+        "capacity-scheduler": ready(shape.set_up, "capacity-scheduler"),
     }
     for name, overrides in shape.overrides.items():
         sites.setdefault(name, {}).update(overrides)
@@ -124,8 +124,9 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c: %m%n
 """
 
 
-def _ready(shape: Shape, name: str) -> dict[str, str]:
-    root = ElementTree.parse(READY / shape.set_up / f"{name}.xml").getroot()
+def ready(set_up: str, name: str) -> dict[str, str]:
+    """Return the properties of a file of ``hadoop-conf/``."""
+    root = ElementTree.parse(READY / set_up / f"{name}.xml").getroot()
     return {entry.findtext("name", ""): entry.findtext("value", "").strip() for entry in root}
 
 
@@ -167,6 +168,7 @@ def _yarn(shape: Shape, ports: Ports, classpath: str) -> dict[str, str]:
     scheduler, tracker, admin = free_ports(3)
     return {
         # As most tests run the daemon without --yarn-preemption switch, on a store that is a file.
+        "yarn.scheduler.configuration.store.class": "file",
         "yarn.resourcemanager.scheduler.monitor.enable": "false",
         "yarn.resourcemanager.hostname": "127.0.0.1",
         "yarn.resourcemanager.address": f"127.0.0.1:{ports.resource_manager}",

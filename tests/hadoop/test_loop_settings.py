@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests import http_client
-from tests.hadoop.configuration import READY
+from tests.hadoop.configuration import ready
 from tests.hadoop.hdfs import Hdfs
 from tests.hadoop.jobs import Plan
 from tests.hadoop.launcher import Cluster
@@ -37,8 +37,7 @@ Properties = dict[str, str | None]
 
 
 def queues_of(set_up: str) -> dict[str, str]:
-    root = ElementTree.parse(READY / set_up / "capacity-scheduler.xml").getroot()
-    return {entry.findtext("name", ""): entry.findtext("value", "").strip() for entry in root}
+    return ready(set_up, "capacity-scheduler")
 
 
 SITE = ("yarn.acl.enable", "yarn.admin.acl", "yarn.cluster.max-application-priority")

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from xml.etree import ElementTree
 
 import pytest
 
 from tests import http_client
-from tests.hadoop.configuration import READY, VERSION, Shape
+from tests.hadoop.configuration import VERSION, Shape, ready
 from tests.hadoop.hdfs import Hdfs
 from tests.hadoop.jobs import YARNCTL
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.needing import need_hadoop
 
-MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
-MUTABLE = {"yarn.scheduler.configuration.store.class": "memory"}
-"""With it the ResourceManager shows the keys of capacity-scheduler.xml."""
+SHOWN = {"deadline": {"yarn.scheduler.configuration.store.class": "memory"}}
+"""That folder needs no store. With one the ResourceManager shows the keys of capacity-scheduler.xml."""
 
 WORDS = {
     "dual-queue": (
@@ -36,16 +34,10 @@ WORDS = {
 @pytest.fixture(scope="module", params=list(WORDS))
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     need_hadoop(VERSION)
-    site = {**MUTABLE, MONITOR: "true" if request.param == "dual-queue" else "false"}
+    site = {**ready(request.param, "yarn-site"), **SHOWN.get(request.param, {})}
     shape = Shape(VERSION, request.param, nodes=1, overrides={"yarn-site": site})
     with Cluster(shape, tmp_path_factory.mktemp(request.param)) as running:
         yield running
-
-
-def wanted(cluster: Cluster, name: str) -> dict[str, str]:
-    """Return the properties of a ready file."""
-    root = ElementTree.parse(READY / cluster.shape.set_up / f"{name}.xml").getroot()
-    return {one.findtext("name", ""): one.findtext("value", "").strip() for one in root.iter("property")}
 
 
 def told(url: str, rows: str, key: str) -> dict[str, str]:
@@ -58,7 +50,7 @@ def test_every_key_is_in_effect(cluster: Cluster) -> None:
     daemon = told(f"{cluster.rm_url}/conf", "properties", "key")
     scheduler = told(f"{cluster.rm_url}/ws/v1/cluster/scheduler-conf?user.name=root", "property", "name")
     for name, found in (("yarn-site", daemon), ("capacity-scheduler", scheduler)):
-        keys = wanted(cluster, name)
+        keys = ready(cluster.shape.set_up, name)
         assert {key: found.get(key) for key in keys} == keys
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -103,3 +104,11 @@ def test_yarns_own_preemption_is_the_net_of_two_queues_and_off_for_deadlines():
     assert monitors == ["true", "false"]
     keys = properties(FOLDER / "dual-queue/capacity-scheduler.xml")
     assert [name for name in keys if name.endswith("disable_preemption")] == []
+
+
+def test_what_the_daemon_switches_can_be_switched():
+    """Without a store the shipped ``yarn-preemption = "switch"`` would block every order."""
+    settings = tomllib.loads((FOLDER / "dual-queue/yarnctl.toml").read_text())["run"]
+    site = properties(FOLDER / "dual-queue/yarn-site.xml")
+    assert settings["yarn-preemption"] == "switch"
+    assert site["yarn.scheduler.configuration.store.class"][0] in ("memory", "leveldb", "zk", "fs")

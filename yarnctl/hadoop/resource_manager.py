@@ -100,14 +100,16 @@ class ResourceManager:
         Raises BadInput for a Router of a federation.
         """
         try:
-            return self._to.read(f"{ROOT}/info", yarn.CLUSTER_INFO, unusable=_not_active)
+            info = self._to.read(f"{ROOT}/info", yarn.CLUSTER_INFO, unusable=_not_active)
+            if not (clusters := info.clusters):
+                return info
         except BadAnswer as problem:
             try:
-                found = self._to.read(f"{ROOT}/info", yarn.FEDERATION)
+                clusters = self._to.read(f"{ROOT}/info", yarn.FEDERATION).clusters
             except YarnctlError:
                 raise problem from None
-        names = ", ".join(one.name for one in found.clusters[:SHOWN_MAX]) or "none"
-        said = f"this is a Router of a federation with {len(found.clusters)} sub-clusters: {names}"
+        names = ", ".join(one.name for one in clusters[:SHOWN_MAX]) or "none"
+        said = f"this is a Router of a federation with {len(clusters)} sub-clusters: {names}"
         remedy = "run one daemon for each sub-cluster, with --rm set to its ResourceManager"
         raise BadInput(self._to.pinned or self._to.addresses[0], said, remedy)
 

@@ -117,6 +117,14 @@ def test_nothing_while_yarn_itself_preempts(cluster, action):
     assert port.permission.why_nothing() is None
 
 
+def test_beside_yarns_own_preemption_orders_are_sent(cluster):
+    cluster.configuration["yarn.resourcemanager.scheduler.monitor.enable"] = "true"
+    cluster.preemption_disabled = False
+    port = looking(cluster, yarn_preemption="beside")
+    assert port.permission.why_nothing() is None
+    assert port.perform(SUSPEND) == Accepted()
+
+
 def test_nothing_before_yarns_own_preemption_is_known(cluster):
     cluster.break_("GET /conf", Reply("", 500))
     port = cluster.port()

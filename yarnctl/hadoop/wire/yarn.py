@@ -89,13 +89,24 @@ def other_names(vectors: Iterable[Vector]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+class SubCluster(msgspec.Struct, frozen=True):
+    """One cluster of a federation."""
+
+    name: str = field(name="subClusterId")
+
+
 class ClusterInfo(msgspec.Struct, frozen=True):
-    """GET /info: which ResourceManager answers. ``epoch`` is the instant at which it began."""
+    """GET /info: which ResourceManager answers. ``epoch`` is the instant at which it began.
+
+    ``clusters``: those of a federation, if a Router answers without the root element. That is the default of
+    Jersey (tried with the jars of 3.4.2, without a Router).
+    """
 
     epoch: int = field(name="id")
     state: str = field(name="state", default="")
     ha_state: str = field(name="haState", default="")
     version: str = field(name="hadoopVersion", default="")
+    clusters: tuple[SubCluster, ...] = field(name="subCluster", default=())
 
 
 class ClusterMetrics(msgspec.Struct, frozen=True):
@@ -581,14 +592,8 @@ class SchedulerKind(msgspec.Struct, frozen=True):
         return self.named or self.typed
 
 
-class SubCluster(msgspec.Struct, frozen=True):
-    """One cluster of a federation."""
-
-    name: str = field(name="subClusterId")
-
-
 class FederationInfo(msgspec.Struct, frozen=True):
-    """GET /info of a Router (YARN-11445): the clusters of a federation."""
+    """GET /info of a Router (YARN-11445) with the root element: the clusters of a federation."""
 
     clusters: tuple[SubCluster, ...] = field(name="subCluster")
 
