@@ -109,6 +109,31 @@ CHOSEN = [
     ((reduce(12, left_s=10),), 2, "suspend r_1_0"),  # its return takes longer than its end
 ]
 
+ENDING = [
+    # tasks that end within 12 s      budget  what is done; to wait costs the rest and 2 s, for a map 1 s
+    ((reduce(3, left_s=1),), True, "wait r_1_0"),
+    ((reduce(3, left_s=4),), True, "wait r_1_0"),  # 6 s and not 3 + 4 s
+    ((reduce(3, left_s=5),), True, "wait r_1_0"),
+    ((reduce(3, left_s=6),), True, "suspend r_1_0"),  # 8 s and 3 + 4 s
+    ((reduce(9, left_s=10),), True, "wait r_1_0"),
+    ((reduce(9, left_s=11),), True, "1 unmet"),  # neither is worth it or in time
+    ((young(2, left_s=8),), True, "kill m_1_0"),
+    ((young(2, left_s=8),), False, "wait m_1_0"),  # as if nothing might be lost
+    ((young(9, left_s=8), reduce(3, left_s=60)), False, "suspend r_1_0"),  # 7 and 9 s
+]
+
+
+@pytest.mark.parametrize(("tasks", "has_budget", "done"), ENDING)
+def test_tasks_that_end_in_time_are_awaited_where_that_costs_least(tasks, has_budget, done):
+    case = mix_case({"a": tasks})
+    jobs = [job._replace(usage=job.usage._replace(releasable=1_000_000)) for job in case.jobs]
+    case = msgspec.structs.replace(case, second=SecondPrice(1000), jobs=tuple(jobs))
+    mix_input = given(["a"])
+    if not has_budget:
+        mix_input = mix_input._replace(left=LossLeft(dict.fromkeys(mix_input.left._left, 0)))
+    levers = msgspec.structs.replace(PRICED, room_within_ms=12_000)
+    assert told(mixed(case, mix_input, mix_settings(levers))) == done
+
 
 @pytest.mark.parametrize(("tasks", "waiting", "done"), CHOSEN)
 def test_what_is_chosen_where_a_second_has_a_price(tasks, waiting, done):

@@ -23,11 +23,12 @@ from tests.thoroughness import examples
 from yarnctl.deciding import mix
 from yarnctl.deciding.case import Choice, Need
 from yarnctl.deciding.held_windows import user_owner
-from yarnctl.deciding.levers import Lever
+from yarnctl.deciding.levers import Lever, kills_max, levers_of
 from yarnctl.deciding.loss_budget import CHARGED, LossLeft, TaskLoss, charged_ms, task_of
 from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import TaskView
-from yarnctl.deciding.offers import LeverOffers, Option
+from yarnctl.deciding.offers import OF_SUSPENDING, LeverOffers, Option
+from yarnctl.deciding.releaser import objections
 from yarnctl.deciding.settings import LeverSettings
 from yarnctl.deciding.waiting_worth import SecondPrice
 from yarnctl.units import Resources, fits, plus
@@ -38,7 +39,7 @@ STORIES = range(examples(600))
 
 
 class Candidate(NamedTuple):
-    """A task with its cheapest lever, the place of its job, and who pays: its queue or job, and its user."""
+    """A task with one of its levers, the place of its job, and who pays: its queue or job, and its user."""
 
     task: TaskView
     lever: Lever
@@ -47,14 +48,45 @@ class Candidate(NamedTuple):
 
 
 def candidates_of(asked: Asked) -> list[Candidate]:
-    """Return the tasks that have a lever (the golden tables show which)."""
-    offers = LeverOffers(asked.case, asked.settings, asked.given)
-    assert offers.missing == ()
-    assert offers.at(len([task for row in asked.case.tasks.values() for task in row])) is None
-    names = [job.usage.application for job in asked.case.jobs]
-    return [
-        Candidate(each.task, each.lever, each.job, payers(asked, names[each.job])) for each in offers.offered
-    ]
+    """Return every lever of every task that is in time, allowed for itself, and worth it."""
+    case, given, levers = asked.case, asked.given, asked.settings.levers
+    assert levers is not None
+    objection = objections(case.now_ms, asked.settings, case.barred, case.reserved)
+    found = []
+    for place, job in enumerate(case.jobs):
+        who = payers(asked, job.usage.application)
+        may_lose = given.may_lose.get(who[0], levers.may_lose_ratio)
+        for task in case.tasks[job.usage.application] if job.usage.releasable > 0 else ():
+            reason = objection(task)
+            for lever in levers_of(task, case.now_ms, levers, given.awaited_until_ms.get(task.attempt, -1)):
+                if reason not in OF_SUSPENDING or lever.free_in_ms > levers.room_within_ms:
+                    continue
+                if lever.kind == "suspend" and not may_suspend(asked, task, reason):
+                    continue
+                if lever.kind == "kill" and not may_lose:
+                    continue
+                if lever.kind == "kill" and not given.left.may_kill(task_of(task.attempt), kills_max(levers)):
+                    continue
+                if is_worth(asked, task, lever):
+                    found.append(Candidate(task, lever, place, who))
+    return found
+
+
+def may_suspend(asked: Asked, task: TaskView, reason: str) -> bool:
+    """Return whether a reduce may be suspended. One that has just resumed may be; its cost still counts."""
+    if reason == "just-resumed":
+        is_dear = asked.settings.cost_guard and task.remaining_ms <= task.resume_cost_ms
+        reason = ("cost" if task.remaining_ms >= 0 else "remaining-unknown") if is_dear else ""
+    return not reason or (reason == "cost" and asked.case.second.parts > 0)
+
+
+def is_worth(asked: Asked, task: TaskView, lever: Lever) -> bool:
+    """Return whether a lever costs no more than the time until the task's own end."""
+    assert asked.settings.levers is not None
+    if not asked.case.second.parts or lever.kind in ("wait", "end") or task.remaining_ms < 0:
+        return True
+    end_ms = task.remaining_ms + asked.settings.levers.leave_ms
+    return price_of(asked, [lever]) <= asked.case.second.of(end_ms)
 
 
 def payers(asked: Asked, name: str) -> tuple[str, str]:
@@ -64,16 +96,25 @@ def payers(asked: Asked, name: str) -> tuple[str, str]:
 
 
 def priced(asked: Asked, seed: int) -> Asked:
-    """Return the same with a price of a second, repeats, and what tasks lost before."""
+    """Return the same with a price of a second, repeats, and what tasks lost before.
+
+    Of half of the cases jobs have many tasks, so that a master's part is small, and a lever may take 12 s.
+    """
     draw = random.Random(seed)
     assert asked.settings.levers is not None
     levers = msgspec.structs.replace(asked.settings.levers, second_worth_ratio=1.0, kills_max=2)
+    jobs = asked.case.jobs
+    if seed % 2:
+        levers = msgspec.structs.replace(levers, room_within_ms=12_000)
+        jobs = tuple(job._replace(usage=job.usage._replace(releasable=1000)) for job in jobs)
     tasks = dict.fromkeys(task_of(task.attempt) for row in asked.case.tasks.values() for task in row)
     lost = {
         name: TaskLoss(draw.randint(1, 2), draw.randint(0, 9000)) for name in tasks if draw.random() < 0.2
     }
     return Asked(
-        msgspec.structs.replace(asked.case, second=SecondPrice(draw.choice((300, 1000, 1000, 3000, 8000)))),
+        msgspec.structs.replace(
+            asked.case, second=SecondPrice(draw.choice((300, 1000, 1000, 3000, 8000))), jobs=jobs
+        ),
         msgspec.structs.replace(asked.settings, levers=levers),
         asked.given._replace(left=LossLeft(asked.given.left._left, lost)),
     )
@@ -181,6 +222,8 @@ def _bounds(asked: Asked, found: Sequence[Candidate]) -> list[tuple[list[float],
     for name in dict.fromkeys(task_of(each.task.attempt) for each in found):
         ended = [1.0 * (task_of(each.task.attempt) == name and each.lever.kind == "kill") for each in found]
         rows.append((ended, 1.0))
+    for attempt in dict.fromkeys(each.task.attempt for each in found):
+        rows.append(([1.0 * (each.task.attempt == attempt) for each in found], 1.0))
     return rows
 
 

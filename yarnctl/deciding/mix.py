@@ -133,6 +133,8 @@ class Mixing:
     def _allowed(self, options: Iterable[Option]) -> bool:
         """Return whether budgets allow these: of lost work, and of a job's containers under order."""
         options = list(options)
+        if len({option.attempt for option in options}) < len(options):
+            return False  # two levers of one task
         if self._twice(options) or self._on_trial(options):
             return False
         more: dict[int, int] = {}
@@ -367,11 +369,12 @@ def _closed(case: Case, mixing: Mixing) -> Iterator[RefusedJob]:
 
 def _refused(case: Case, mixing: Mixing, shown: int) -> Iterator[RefusedTask]:
     """Name the next few options by cost, then the first few tasks without a lever, by attempt."""
-    place = 0
+    place, told = 0, set(mixing.used)
     while shown and (option := mixing.offers.at(place)) is not None:
         place += 1
-        if option.attempt in mixing.used:
+        if option.attempt in told:
             continue
+        told.add(option.attempt)
         why: Reason = "next" if mixing._allowed((option,)) else mixing.over(option)
         if mixing._twice((option,)):
             why = "killed-lately"

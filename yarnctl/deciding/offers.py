@@ -1,4 +1,4 @@
-"""Offers: the tasks of all jobs with their cheapest levers, the cheapest first, as far as they are needed.
+"""Offers: the tasks of all jobs with their levers, the cheapest first, as far as they are needed.
 
 Law: the order is that of all tasks sorted by (cost, the policies' keys, attempt), whatever is looked at
 first. A task is looked at when it may be the next: for each a cost is known that it cannot fall below. What
@@ -91,7 +91,7 @@ class MixInput(NamedTuple):
 
 
 class Option(NamedTuple):
-    """A task and its cheapest lever; options sort by cost, the policies' keys, and the attempt."""
+    """A task and a lever of it; options sort by cost, the policies' keys, and the attempt."""
 
     cost: Cost
     job_key: tuple[int, ...]
@@ -297,7 +297,7 @@ class LeverOffers:
                 bound = worked_ms + task[6] + (0 if task[4] in LEAVING else wait_ms)
                 head = bound * _LOST, self.keys[index], self._known_keys((task,))[0], index
                 if _comes_before(head, (_number(last.cost), last)):
-                    why = self._cheapest(task, self._objection(task), index)
+                    why = self._levers(task, self._objection(task), index)
                     if isinstance(why, str):
                         found = nsmallest(most, [*found, (task, index, why)], key=_attempt_of)
         return found
@@ -322,7 +322,7 @@ class LeverOffers:
         return [sign * (t[5] if t[5] >= 0 else FOREVER_MS) for t in tasks]
 
     def _add(self, index: int, task: TaskView) -> None:
-        found = self._cheapest(task, self._objection(task), index)
+        found = self._levers(task, self._objection(task), index)
         if isinstance(found, str):
             if found != "am":
                 self.passed.append((task, index, found))
@@ -331,9 +331,9 @@ class LeverOffers:
         if policy.draws:
             draw = uniform(self.settings.seed, self.case.number, named(task.attempt))
         key = policy.key(task, self.case.now_ms, draw)
-        cost, lever = found
-        option = Option(cost, self.keys[index], key, task.attempt, index, task, lever)
-        heappush(self._ready, (_number(cost), option))
+        for cost, lever in found:
+            option = Option(cost, self.keys[index], key, task.attempt, index, task, lever)
+            heappush(self._ready, (_number(cost), option))
 
     def _cost(self, lever: Lever, index: int) -> Cost:
         lost_ms = lever.lost_ms
@@ -349,7 +349,9 @@ class LeverOffers:
 
     def _is_worth(self, lever: Lever, cost: Cost, task: TaskView) -> bool:
         """Return whether a lever costs no more than to wait until its task ends by itself."""
-        if not self._second.parts or task.remaining_ms < 0 or task.kind in LEAVING or lever.kind == "end":
+        if not self._second.parts or task.remaining_ms < 0 or task.kind in LEAVING:
+            return True
+        if lever.kind in ("wait", "end"):
             return True
         return cost[0] <= self._second.of(task.remaining_ms + self.rules.leave_ms)
 
@@ -361,8 +363,11 @@ class LeverOffers:
             return ""
         return "job-loss-budget" if owner == name else "map"
 
-    def _cheapest(self, task: TaskView, reason: Reason, index: int) -> tuple[Cost, Lever] | Reason:
-        """Return a task's cheapest lever that frees a container in time and its cost, or why it has none."""
+    def _levers(self, task: TaskView, reason: Reason, index: int) -> list[tuple[Cost, Lever]] | Reason:
+        """Return a task's levers that free a container in time, with their costs, or why it has none.
+
+        Its own end is always allowed, so of other levers only a cheaper one is offered beside it.
+        """
         if reason not in OF_SUSPENDING:
             return reason  # the master, under order, tried in vain, or for another application
         if (
@@ -373,7 +378,7 @@ class LeverOffers:
                 reason = "cost" if task.remaining_ms >= 0 else "remaining-unknown"
         if reason == "cost" and self._second.parts:
             reason = ""  # what waits is compared, too
-        best: tuple[Cost, Lever] | None = None
+        found: list[tuple[Cost, Lever]] = []
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
         group_ms, late_ms = self.given.group_ms.get(task.attempt, 0), self.given.drain_late_ms
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms, late_ms, group_ms):
@@ -392,9 +397,9 @@ class LeverOffers:
             if not self._is_worth(lever, cost, task):
                 reason = "not-worth"
                 continue
-            if best is None or cost < best[0]:
-                best = cost, lever
-        return best if best is not None else reason or "not-in-time"
+            if not found or cost < found[0][0]:
+                found.append((cost, lever))
+        return found or reason or "not-in-time"
 
 
 def _number(cost: Cost) -> int:
