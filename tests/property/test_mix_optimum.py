@@ -131,7 +131,7 @@ def price_of(asked: Asked, levers: Iterable[Lever]) -> int:
     }
     held = [each for each in levers if each.kind != "wait" and not is_idle(each)]
     before += [60_000 // max(1, running[each.unit]) for each in held]
-    wait_ms = max((asked.case.second.of(each.free_in_ms) for each in levers), default=0)
+    wait_ms = asked.case.second.of(max(map(waited_ms, levers), default=0))
     return sum(each.lost_ms + each.overhead_ms for each in levers) + sum(before) + wait_ms
 
 
@@ -140,14 +140,19 @@ def is_idle(lever: Lever) -> bool:
     return lever.kind == "drain" and not lever.lost_ms and not lever.overhead_ms
 
 
+def waited_ms(lever: Lever) -> int:
+    """Return the time until a container is free that has a price."""
+    return 0 if is_idle(lever) else lever.free_in_ms
+
+
 def least_price(asked: Asked) -> int | None:
     """Return the least price of a room for the ask, by HiGHS: for each span that may be the longest."""
     found = candidates_of(asked)
     prices = []
-    for span_ms in sorted({each.lever.free_in_ms for each in found}):
-        sooner = [each for each in found if each.lever.free_in_ms <= span_ms]
+    for span_ms in sorted({waited_ms(each.lever) for each in found}):
+        sooner = [each for each in found if waited_ms(each.lever) <= span_ms]
         costs = [
-            float(price_of(asked, [each.lever]) - asked.case.second.of(each.lever.free_in_ms))
+            float(price_of(asked, [each.lever]) - asked.case.second.of(waited_ms(each.lever)))
             for each in sooner
         ]
         taken = cheapest_room(asked, sooner, costs)

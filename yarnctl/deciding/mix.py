@@ -4,10 +4,11 @@ Law: ``choose_mix`` is a function, and a task that is neither picked, awaited, s
 nothing in its choice: so the journal holds these alone. For each request, among levers that free a container
 within ``room_within_ms``: the least lost work, then the least overhead, then the paper's job and task
 policies, then the attempt. Where a second has a price (:mod:`yarnctl.deciding.waiting_worth`): first the sum
-of lost work, overhead and what the time until the container is free costs. A whole request is met on one
-node; several small containers of a node are combined so that their sum is the least (exactly, for up to
-``EXACT_MAX`` of them). What a budget does not allow is left out by name. A task that ends by itself in time
-is awaited: no order, but its container counts as coming until the instant that was promised.
+of lost work, overhead and what the time until the container is free costs; an executor that loses nothing
+costs nothing. A whole request is met on one node; several small containers of a node are combined so that
+their sum is the least (exactly, for up to ``EXACT_MAX`` of them). What a budget does not allow is left out by
+name. A task that ends by itself in time is awaited: no order, but its container counts as coming until the
+instant that was promised.
 """
 
 from __future__ import annotations
@@ -247,7 +248,7 @@ def _cost_of(options: Iterable[Option], second: SecondPrice) -> Cost:
         lost_ms += option.cost[0]
         overhead_ms += option.cost[1]
         if second.parts:
-            wait_ms = second.of(option.lever.free_in_ms)
+            wait_ms = min(option.cost[0], second.of(option.lever.free_in_ms))  # an idle executor's is free
             lost_ms -= wait_ms
             longest_ms = max(longest_ms, wait_ms)
     return lost_ms + longest_ms, overhead_ms

@@ -341,9 +341,10 @@ class LeverOffers:
             lost_ms += before.lost_ms
         if not self._second.parts:
             return lost_ms, lever.overhead_ms
+        if lever.kind == "drain" and not lever.lost_ms and not lever.overhead_ms:
+            return 0, 0  # an idle executor comes first: it is in time, and its application ends no later
         cost_ms = lost_ms + lever.overhead_ms + self._second.of(lever.free_in_ms)
-        idle = lever.kind == "drain" and not lever.lost_ms and not lever.overhead_ms
-        if lever.kind != "wait" and not idle:
+        if lever.kind != "wait":
             cost_ms += hold_ms(self.case.jobs[index].usage.releasable)
         return cost_ms, lost_ms
 

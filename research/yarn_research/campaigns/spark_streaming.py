@@ -42,7 +42,7 @@ import click
 import msgspec
 
 from tests import http_client
-from tests.hadoop.artifacts import SPARK
+from tests.hadoop.artifacts import PY4J, SPARK, choose_spark
 from tests.hadoop.attached import prepare
 from tests.hadoop.jobs import YARNCTL
 from tests.hadoop.launcher import Cluster
@@ -305,9 +305,11 @@ def play(stage: Stage, kept: Streaming, file: Path, ends_s: float) -> None:
 
 @click.command(help=__doc__)
 @click.option("--minutes", type=float, help="Start no query after this many minutes.")
+@click.option("--spark", default=SPARK["pyspark"], show_default=True, type=click.Choice(sorted(PY4J)))
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
-def command(minutes: float | None, output: Path) -> None:
+def command(minutes: float | None, spark: str, output: Path) -> None:
     """Play what is not played yet, then judge."""
+    choose_spark(spark)
     ends_s = time.monotonic() + 60 * minutes if minutes else math.inf
     kept = gone_on(output, Streaming(head(KIND, hadoop=SHAPE.version, spark=SPARK["pyspark"])))
     kept.sittings.append({"began": now(), "machine": machine()})

@@ -73,14 +73,35 @@ def test_a_drain_is_compared_with_other_levers_by_loss_then_overhead(tasks, expe
     assert told(mixed(mix_case({"a": tasks}))) == expected
 
 
-@pytest.mark.parametrize(("cost_ms", "first"), [(0, "drain e1"), (1, "drain b0")])
-def test_an_idle_executor_comes_first_also_where_a_second_has_a_price(cost_ms, first):
-    """Its application does not end later: it bears no part of its master's time, as a small one else does."""
+LARGE = [executor(f"b{place}", cost_ms=5000) for place in range(30)]
+YOUNG_MAPS = [a_map(f"b{place}_0", 3) for place in range(30)]
+SOON = [task(f"b{place}_0", 500, kind="map") for place in range(30)]
+IDLE = [
+    (executor("e1", cost_ms=0), LARGE, 1, "drain e1"),
+    (executor("e1", cost_ms=1), LARGE, 1, "drain b0"),
+    (executor("e1", cost_ms=0), YOUNG_MAPS, 10, "drain e1"),  # its time has no price either
+    (executor("e1", cost_ms=1), YOUNG_MAPS, 10, "kill b0_0"),
+    (executor("e1", cost_ms=0), SOON, 10, "drain e1"),  # also before one that would be awaited
+    (executor("e1", 6000, cost_ms=0), YOUNG_MAPS, 10, "kill b0_0"),  # later than 5 s is too late
+]
+
+
+@pytest.mark.parametrize(("view", "others", "waiting", "first"), IDLE)
+def test_an_idle_executor_comes_first_also_where_a_second_has_a_price(view, others, waiting, first):
+    """It costs nothing: no work, and its application does not end later."""
     rules = mix_settings(msgspec.structs.replace(RULES, second_worth_ratio=1.0))
-    large = [executor(f"b{place}", cost_ms=5000) for place in range(30)]
-    case = mix_case({"a": [executor("e1", cost_ms=cost_ms)], "b": large})
-    case = msgspec.structs.replace(case, second=SecondPrice(1000))
+    case = mix_case({"a": [view], "b": others})
+    case = msgspec.structs.replace(case, second=SecondPrice(1000 * waiting))
     assert told(mixed(case, settings=rules)) == first
+
+
+@pytest.mark.parametrize(("cost_ms", "chosen"), [(8000, "kill a2_0"), (10_000, "drain e1 | kill a1_0")])
+def test_an_idle_executor_adds_nothing_to_a_combination(cost_ms, chosen):
+    """The other half costs 42 s: 3 s of work, 9 s to run again, 10 times 1 s, 20 s of its master."""
+    rules = mix_settings(msgspec.structs.replace(RULES, second_worth_ratio=1.0))
+    tasks = [executor("e1", cost_ms=0), a_map("a1_0", 3), a_map("a2_0", 3, slots=2, cost_ms=cost_ms)]
+    case = msgspec.structs.replace(mix_case({"a": tasks}, [(2, 1)]), second=SecondPrice(10_000))
+    assert told(mixed(case, settings=rules)) == chosen
 
 
 def test_why_an_executor_is_not_asked():

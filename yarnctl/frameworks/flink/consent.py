@@ -14,7 +14,6 @@ from yarnctl.deciding.reasons.eligibility import EligibilityReason, NoDrainTag, 
 from yarnctl.frameworks.flink.job_manager import JobManager
 from yarnctl.frameworks.flink.rest import (
     ADAPTIVE,
-    AT_CHECKPOINT,
     CHECKPOINTS,
     DELAY,
     GONE,
@@ -45,10 +44,9 @@ def judge(tags: Sequence[str], settings: Mapping[str, str], major: int = 1) -> D
     waits_ms = duration_ms(settings[IDLE]) + duration_ms(settings[GONE])
     room_in_ms, least = waits_ms * 3 // 2 + ORDER_MS, min_executors_of(tags)
     interval_ms, delay_ms = (duration_ms(settings.get(name, "")) for name in (CHECKPOINTS, DELAY))
-    if major < 2 or delay_ms < 0 or interval_ms < 0:
-        return Drainable(ROUTE, least, room_in_ms)
-    traits = frozenset({AT_CHECKPOINT}) if interval_ms <= delay_ms else frozenset[str]()
-    return Drainable(ROUTE, least, room_in_ms + min(interval_ms, delay_ms), traits)
+    if major >= 2 and delay_ms >= 0 and interval_ms >= 0:
+        room_in_ms += min(interval_ms, delay_ms)
+    return Drainable(ROUTE, least, room_in_ms)
 
 
 class FlinkConsent:
@@ -67,5 +65,5 @@ class FlinkConsent:
         settings, config = manager.settings(), manager.config()
         if isinstance(settings, Absent):
             return settings
-        # Without a version the rule of 1.x holds: it charges more.
+        # Without a version workers are taken to leave as soon as with 1.x.
         return judge(tags, settings, 1 if isinstance(config, Absent) else config.major)

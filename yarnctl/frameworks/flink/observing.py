@@ -1,9 +1,9 @@
 """Observe the workers (TaskManagers) of Flink jobs that may be rescaled, as tasks with a container each.
 
-A rescale interrupts the whole job and repeats its work since the last checkpoint (since Flink 2.0 it waits
-for the next one), for any number of workers that leave: each worker has that cost, and ``deciding/mix``
-counts it once. A job with a part that is not
-running, or without a completed checkpoint, shows no worker. Source: docs/facts/flink.md, 4.
+A rescale interrupts the whole job and repeats its work since the last checkpoint, for any number of workers
+that leave: each worker has that cost, and ``deciding/mix`` counts it once. Since Flink 2.0 it waits for the
+next checkpoint. How much less is then repeated is not measured, so the cost is the same. A job with a part
+that is not running, or without a completed checkpoint, shows no worker. Source: docs/facts/flink.md, 4 and 7.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from yarnctl.attach.observing.victims import ObservedVictim, Victim
 from yarnctl.attach.orders.connected import Removal, RemoveReason, TrackedOrder
 from yarnctl.deciding.model import TaskView
 from yarnctl.frameworks.flink.job_manager import JobManager
-from yarnctl.frameworks.flink.rest import AT_CHECKPOINT, TaskManager, least
+from yarnctl.frameworks.flink.rest import TaskManager, least
 from yarnctl.frameworks.framework import Parts, observed
 from yarnctl.hadoop.proxied import Absent
 
@@ -70,8 +70,7 @@ class WorkerObserver:
         stay = max(1, rules.min_executors, -(-look.least // slots))
         free = len(shown) - stay if settled and not self._parts.are_leaving(application) else 0
         terms = self._parts.connection.settings
-        repeats = look.since_ms >= 0 and AT_CHECKPOINT not in rules.traits
-        again_ms = max(0, now_ms - look.since_ms) * len(shown) if repeats else 0
+        again_ms = max(0, now_ms - look.since_ms) * len(shown) if look.since_ms >= 0 else 0
         return Victim(
             tuple(
                 TaskView(

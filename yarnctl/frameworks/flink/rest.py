@@ -21,7 +21,6 @@ TIMEOUT, TIMEOUT_MAX_MS = "2s", 5_000
 CHECKPOINTS = "execution.checkpointing.interval"
 DELAY = "jobmanager.adaptive-scheduler.rescale-trigger.max-delay"
 """Since Flink 2.0 a rescale waits for the next checkpoint, at most so long (FLIP-461)."""
-AT_CHECKPOINT = "rescales-at-checkpoint"  # a trait: the work before a rescale is saved by it
 
 _DURATION = re.compile(r"([0-9]{1,12}) *(ms|s|min|m|h)?")
 _UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000}
