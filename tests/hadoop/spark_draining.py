@@ -176,7 +176,7 @@ class SparkJob:
             self.process.wait(60)
             for name in self._running():  # in cluster mode it goes on without its client
                 url = f"{self.cluster.rm_url}/ws/v1/cluster/apps/{name}/state?user.name=alice"
-                http_client.put(url, json={"state": "KILLED"}, timeout=20)
+                self.request("PUT", url, json={"state": "KILLED"})
 
     def go_on(self) -> None:
         """Let it use a second time what it made."""
@@ -213,7 +213,7 @@ class SparkJob:
 
     def row(self) -> dict[str, Any]:
         url = f"{self.cluster.rm_url}/ws/v1/cluster/apps/{self.application}"
-        found: dict[str, Any] = self.answer(url)["app"]
+        found: dict[str, Any] = self.request("GET", url).json()["app"]
         return found
 
     def failures(self) -> list[str]:
@@ -235,14 +235,14 @@ class SparkJob:
 
     def _running(self) -> list[str]:
         url = f"{self.cluster.rm_url}/ws/v1/cluster/apps?applicationTypes=SPARK&states=RUNNING"
-        rows = (self.answer(url).get("apps") or {}).get("app", [])
+        rows = (self.request("GET", url).json().get("apps") or {}).get("app", [])
         return [str(row["id"]) for row in rows]
 
     def driver(self, below: str) -> Any:
         name = self.application
         url = f"{self.cluster.rm_url}/proxy/{name}/api/v1/applications/{name}/{below}"
-        return self.answer(url)
+        return self.request("GET", url).json()
 
-    def answer(self, url: str) -> Any:
-        """Return the JSON at an address of the ResourceManager (a secured one asks for a ticket)."""
-        return http_client.get(url, timeout=20).json()
+    def request(self, method: str, url: str, **named: Any) -> http_client.Response:
+        """Ask the ResourceManager (a secured one wants a ticket)."""
+        return http_client.request(method, url, timeout=20, **named)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import http_client
 from tests.hadoop.attached import QUEUES, Attached
 from tests.hadoop.jobs import YARNCTL
 from tests.hadoop.needing import need_spark
@@ -39,15 +40,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureCluster]
 class SecuredSpark(SparkJob):
     """One whose addresses are asked with the ticket of this process."""
 
-    def answer(self, url: str) -> Any:
+    def request(self, method: str, url: str, **named: Any) -> http_client.Response:
         assert isinstance(self.cluster, SecureCluster)
         with self.cluster.session() as session:
             if "/proxy/" in url:
                 session.cookies.set(f"checked_{self.application}", "true")
                 url += "?proxyapproved=true"
-            told = session.get(url, headers={"Accept": "application/json"})
+            told = session.request(method, url, headers={"Accept": "application/json"}, **named)
         told.raise_for_status()
-        return told.json()
+        return told
 
     def working(self) -> int:
         return sum(each["isActive"] and each["id"] != "driver" for each in self.driver("allexecutors"))
