@@ -5,11 +5,13 @@ Law: no silent skip. Under CI, or with YARNCTL_REQUIRE_HADOOP, what is missing i
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable
 
 import pytest
 
+from tests.hadoop import security
 from tests.hadoop.artifacts import (
     NotToBeHad,
     flink_jars,
@@ -52,6 +54,19 @@ def need_recorded(version: str) -> None:
 def need_javac() -> None:
     """Skip the test, or fail it, if there is no compiler of Java here."""
     _need("javac", javac)
+
+
+def need_kerberos() -> None:
+    """Skip the test, or fail it, if no secured Hadoop can be started here."""
+    _need("secured Hadoop", _find_kerberos)
+
+
+def _find_kerberos() -> None:
+    missing = [f"{name} (Debian: krb5-kdc, krb5-user)" for name in security.missing_programs()]
+    if importlib.util.find_spec("requests_gssapi") is None:
+        missing.append("the package requests-gssapi (pip install 'yarnctl[kerberos]')")
+    if missing:
+        raise NotToBeHad(f"it needs {', '.join(missing)}")
 
 
 def _need(what: str, find: Callable[[], object]) -> None:

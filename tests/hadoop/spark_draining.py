@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -129,7 +129,8 @@ def environment_of(cluster: Cluster) -> dict[str, str]:
 class SparkJob:
     """One application by ``yarnctl wrap --spark --exec``; ``folder`` gets its marks, result and log.
 
-    ``pauses``: it waits until :meth:`go_on` before it uses a second time what it made.
+    ``pauses``: it waits until :meth:`go_on` before it uses a second time what it made. ``given``: variables
+    of its client's environment, which win.
     """
 
     def __init__(
@@ -143,6 +144,7 @@ class SparkJob:
         executors: int = 5,
         work: Work = WORK,
         pauses: bool = False,
+        given: Mapping[str, str] = {},
     ) -> None:
         self.cluster, self.folder, self.work = cluster, folder, work
         self.marks = folder / "marks"
@@ -157,7 +159,7 @@ class SparkJob:
             *submit_words(mode, executors, (*sql, *settings)),
             *(str(PROGRAM), work.program, str(self.marks), *work.words(), str(self.result)),
         ]
-        self._environment = environment_of(cluster)
+        self._environment = {**environment_of(cluster), **given}
         self.process: subprocess.Popen[bytes] | None = None
         self.name = ""
 
@@ -174,7 +176,7 @@ class SparkJob:
             self.process.wait(60)
             for name in self._running():  # in cluster mode it goes on without its client
                 url = f"{self.cluster.rm_url}/ws/v1/cluster/apps/{name}/state?user.name=alice"
-                http_client.put(url, json={"state": "KILLED"}, timeout=20)
+                self.request("PUT", url, json={"state": "KILLED"})
 
     def go_on(self) -> None:
         """Let it use a second time what it made."""
@@ -211,7 +213,7 @@ class SparkJob:
 
     def row(self) -> dict[str, Any]:
         url = f"{self.cluster.rm_url}/ws/v1/cluster/apps/{self.application}"
-        found: dict[str, Any] = http_client.get(url, timeout=20).json()["app"]
+        found: dict[str, Any] = self.request("GET", url).json()["app"]
         return found
 
     def failures(self) -> list[str]:
@@ -233,10 +235,14 @@ class SparkJob:
 
     def _running(self) -> list[str]:
         url = f"{self.cluster.rm_url}/ws/v1/cluster/apps?applicationTypes=SPARK&states=RUNNING"
-        rows = (http_client.get(url, timeout=10).json().get("apps") or {}).get("app", [])
+        rows = (self.request("GET", url).json().get("apps") or {}).get("app", [])
         return [str(row["id"]) for row in rows]
 
     def driver(self, below: str) -> Any:
         name = self.application
         url = f"{self.cluster.rm_url}/proxy/{name}/api/v1/applications/{name}/{below}"
-        return http_client.get(url, timeout=20).json()
+        return self.request("GET", url).json()
+
+    def request(self, method: str, url: str, **named: Any) -> http_client.Response:
+        """Ask the ResourceManager (a secured one wants a ticket)."""
+        return http_client.request(method, url, timeout=20, **named)

@@ -7,7 +7,6 @@ production meets a full cluster however slow the machine is. Nothing secret may 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shlex
@@ -24,13 +23,10 @@ import pytest
 
 from release.dist import make_archives, make_wheelhouse, pack_wheelhouse, this_release
 from tests import http_client
-from tests.hadoop import security
-from tests.hadoop.configuration import VERSION, Shape
-from tests.hadoop.needing import need_hadoop
+from tests.hadoop.configuration import Shape
+from tests.hadoop.secured_jobs import CHECKPOINTS, production, run_client, secured, start
 from tests.hadoop.security import SecureCluster, as_user
 
-CHECKPOINTS, REQUESTS = "/yarnctl/checkpoints", "/yarnctl/requests"
-OWNER = "SETOWNER&owner=yarnctl&group=yarnctl"
 PATIENCE_S = 420.0
 KEYS = 12_000
 SLOW = """\
@@ -52,32 +48,14 @@ if key is not None:
 YARNCTL = [sys.executable, "-c", "from yarnctl.cli import main; main()"]
 
 
-def what_is_missing() -> list[str]:
-    found = [f"{name} (Debian: krb5-kdc, krb5-user)" for name in security.missing_programs()]
-    if importlib.util.find_spec("requests_gssapi") is None:
-        found.append("the package requests-gssapi (pip install 'yarnctl[kerberos]')")
-    return found
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory) -> Iterator[SecureCluster]:
-    need_hadoop(VERSION)
-    if missing := what_is_missing():
-        told = f"a secured Hadoop needs: {', '.join(missing)}"
-        if os.environ.get("CI") or os.environ.get("YARNCTL_REQUIRE_HADOOP"):
-            pytest.fail(told, pytrace=False)
-        pytest.skip(told)
     folder = tmp_path_factory.mktemp("secure")
     mutable = {"yarn-site": {"yarn.scheduler.configuration.store.class": "memory"}}
-    with SecureCluster(Shape(nodes=1, node_memory_mib=2048, overrides=mutable), folder) as running:
-        with running.session() as admin:
-            make_folders(admin, running)
+    shape = Shape(nodes=1, node_memory_mib=2048, overrides=mutable)
+    lines = (f"{number:06d}\t{'x' * 100}\n" for number in range(KEYS))
+    with secured(shape, folder, lines) as running:
         (folder / "slow.py").write_text(SLOW)
-        lines = [f"{number:06d}\t{'x' * 100}\n" for number in range(KEYS)]
-        (folder / "input").write_text("".join(lines))
-        with as_user(running, running.user) as given:
-            run_client(given, "hadoop", "fs", "-mkdir", "-p", f"/user/{running.user}")
-            run_client(given, "hadoop", "fs", "-put", str(folder / "input"), "input")
         yield running
 
 
@@ -93,20 +71,6 @@ def installed(tmp_path_factory, cluster) -> str:
     given = {**os.environ, "PIP_NO_INDEX": "1", "PYTHONPATH": ""}
     run_client(given, str(packed.with_suffix("") / "install"), str(folder / "yarnctl"))
     return str(folder / "yarnctl" / "bin" / "yarnctl")
-
-
-def make_folders(admin: http_client.Session, cluster: SecureCluster) -> None:
-    """Make what an administrator makes: folders that are yarnctl's, readable to its group."""
-    for path, mode in (("/yarnctl", "755"), (CHECKPOINTS, "1777"), (REQUESTS, "755")):
-        for operation in (f"MKDIRS&permission={mode}", f"SETPERMISSION&permission={mode}", OWNER):
-            admin.put(f"{cluster.hdfs_url}/webhdfs/v1{path}?op={operation}", timeout=180).raise_for_status()
-
-
-def run_client(given: dict[str, str], *words: str) -> str:
-    """Run a client to its end; raise with what it said."""
-    done = subprocess.run(words, env=given, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, f"{' '.join(words)[:200]}: {done.stderr[-3000:]}"
-    return done.stdout
 
 
 def wrapped(
@@ -294,18 +258,6 @@ def research_maximum(cluster: SecureCluster) -> float:
     rows = told["scheduler"]["schedulerInfo"]["queues"]["queue"]
     (share,) = (row["maxCapacity"] for row in rows if row["queueName"] == "research")
     return float(share)
-
-
-def start(given: dict[str, str], log: Path, *words: str) -> subprocess.Popen[str]:
-    with log.open("w") as out:
-        return subprocess.Popen(words, env=given, stdout=out, stderr=out, stdin=subprocess.DEVNULL, text=True)
-
-
-def production(cluster: SecureCluster, output: str = "production") -> list[str]:
-    """Return a plain job that finds room for its master and one container more, and wants three."""
-    job = ["-D", "mapreduce.job.queuename=production", "-D", "mapreduce.job.reduces=3"]
-    words = ["hadoop", "jar", str(cluster.streaming_jar), *job, "-D", "mapreduce.job.maps=1"]
-    return [*words, "-input", "input", "-output", output, "-mapper", "cat", "-reducer", "cat"]
 
 
 def running_reduces(cluster: SecureCluster) -> int:

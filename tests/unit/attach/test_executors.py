@@ -634,6 +634,18 @@ def test_a_starting_driver_need_not_answer_yet(fake, elapsed_ms, kind):
     assert isinstance(looking(fake, levers=True).why_not[SPARK], kind)
 
 
+def test_a_driver_that_refuses_is_not_starting_for_good_while_its_row_does_not_change(fake):
+    Driver(fake)
+    fake.drivers.pop(SPARK)
+    (spark,) = [each for each in fake.apps.values() if each.id == SPARK]
+    spark.elapsed_ms = 30_000
+    port = looking(fake, levers=True)
+    assert isinstance(port.why_not[SPARK], DriverStarting)
+    fake.now_ms += 30_000
+    observed(port)
+    assert isinstance(port.why_not[SPARK], MasterUnreachable)
+
+
 def test_a_driver_that_does_not_answer_is_asked_again_later(fake):
     Driver(fake)
     answer = fake.drivers.pop(SPARK)

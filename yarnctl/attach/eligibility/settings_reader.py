@@ -74,6 +74,7 @@ class SettingsReader(Generic[Allowed]):
         self._settled: set[str] = set()
         self._unread: dict[str, yarn.AppInfo] = {}
         self._again_at_ms: dict[str, int] = {}
+        self._began_at_ms: dict[str, int] = {}
 
     def _obstacle(self, row: yarn.AppInfo) -> EligibilityReason | None:
         """Return why an application is left alone whatever its settings are; None: they are read."""
@@ -127,7 +128,7 @@ class SettingsReader(Generic[Allowed]):
                 self.reasons[name] = AnswerLate()
                 continue
             if isinstance(found, Problem | Absent):
-                is_starting = self.starts_slowly and 0 < rows[name].elapsed_ms < STARTING_MS
+                is_starting = self.starts_slowly and self._is_new(rows[name])
                 self.reasons[name] = DriverStarting() if is_starting else unread(found)
                 retry_ms = self._connection.settings.eligibility_retry_ms
                 self._again_at_ms[name] = self._connection.clock() + retry_ms
@@ -142,6 +143,12 @@ class SettingsReader(Generic[Allowed]):
             if self.note:
                 _LOG.info(self.note, name, text(why))
 
+    def _is_new(self, row: yarn.AppInfo) -> bool:
+        """Return whether an application is in its first time, by our clock: an unchanged row gets old."""
+        now_ms = self._connection.clock()
+        began_ms = self._began_at_ms.setdefault(row.application, now_ms - row.elapsed_ms)
+        return row.elapsed_ms > 0 and now_ms - began_ms < STARTING_MS
+
     def drop(self, applications: Iterable[str]) -> None:
         """Drop applications that have ended."""
         for name in applications:
@@ -150,6 +157,7 @@ class SettingsReader(Generic[Allowed]):
             self._settled.discard(name)
             self._unread.pop(name, None)
             self._again_at_ms.pop(name, None)
+            self._began_at_ms.pop(name, None)
 
 
 class Readers:
@@ -169,6 +177,12 @@ class Readers:
                 is_preemptable = self._queues.is_preemptable(row.queue)
                 why = OtherKind(row.kind[:40]) if is_preemptable else InNoPreemptableQueue()
                 self.reasons[row.application] = why
+
+    def _is_new(self, row: yarn.AppInfo) -> bool:
+        """Return whether an application is in its first time, by our clock: an unchanged row gets old."""
+        now_ms = self._connection.clock()
+        began_ms = self._began_at_ms.setdefault(row.application, now_ms - row.elapsed_ms)
+        return row.elapsed_ms > 0 and now_ms - began_ms < STARTING_MS
 
     def drop(self, applications: Iterable[str]) -> None:
         """Drop applications that have ended."""
