@@ -103,7 +103,7 @@ def command(
 
     Lost is exact. Kept is what checkpoints and drains would have kept of it, from and to.
     Work is in GiB hours in the table, in MiB seconds in JSON, CSV and Parquet. Parquet goes to
-    the standard output.
+    the standard output. CSV and Parquet have the bill's rows only; JSON has each queue's work, too.
     """
     from yarnctl.attach.bill.collector import Collector, KeptJobs, Pace
     from yarnctl.attach.bill.preempted import ASSUMPTIONS, BillRow, bill, giving
@@ -339,7 +339,9 @@ def tables_of(keys: Sequence[str], rows: Sequence[BillRow], givers: Sequence[Giv
         for one in givers
     ]  # fmt: skip
     columns = ("queue", "kind", "held", "of queue", "enrolled", "lever")
-    giving = Shown("Work of each queue, and the lever for it", columns, work)
+    giving = Shown(
+        "Work of each queue that could give containers, at most, and the lever for it", columns, work
+    )
     return Shown(title, (*keys, *NUMBERS), lines), giving
 
 

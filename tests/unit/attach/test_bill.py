@@ -403,6 +403,7 @@ def test_who_could_give_containers(world: World):
     assert spark["enrolled_ratio"] == 1.0
     tez = next(one for one in found if one["kind"] == "TEZ")
     assert tez["lever"] == "none: left alone"
+    assert "Work of each queue that could give containers, at most" in world.billed().stdout
 
 
 def test_table_and_csv(world: World):
