@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from emulator.experiments.results.runs import run_experiment
-from emulator.experiments.results.summary import waiting_s
 from emulator.experiments.showing import shown_progress
 from emulator.experiments.week.as_it_was import OFF_MAX, AsItWas, replay_as_it_was, scheme_of
 from emulator.experiments.week.week_comparison import (
     AS_IT_WAS,
+    ContainerTime,
     Enrolment,
     QueueOutcome,
     enrolments,
@@ -77,8 +78,6 @@ def compare_week(
     ``was``: the scheme that it ran under (None: by what was preempted). ``sized``: the scenario has the nodes
     that the user gave. Raises BadInput.
     """
-    import msgspec
-
     notes = []
     week = read_week(folder)
     if not sized:
@@ -142,15 +141,12 @@ def print_week(
 ) -> None:
     """Print a week that is reproduced, under each scheme."""
     rows = outcomes(as_it_was, results)
-    waits_s = {name: sum(waiting_s(one).get("production", {}).values()) for name, one in results.items()}
     if output == "json":
         print_json(
             {
                 "as_it_was": _as_it_was_json(as_it_was),
                 "queues": rows,
                 "jobs": predictions(as_it_was, results),
-                "lost_work_s": {name: one.lost_work_ms / 1000 for name, one in results.items()},
-                "production_waited_s": {name: span_s for name, span_s in waits_s.items() if span_s},
                 "enrol": enrolled,
             }
         )
@@ -165,14 +161,15 @@ def print_week(
         "Mean completion time by queue; 90 % interval by what the replay as it was is off",
     )
     print_table(
-        ("scheme", "lost work h", "production waited h", "suspensions", "kills"),
-        [
-            (name, _hours(one.lost_work_ms), waits_s[name] and round(waits_s[name] / 3600, 2),
-             one.suspensions, one.kills)
-            for name, one in results.items()
-        ],
-        "Container hours",
-    )  # fmt: skip
+        ("queue", "scheme", "lost h", "from", "to", "waited h", "from", "to"),
+        [(row.queue, row.scheme, *_hours(row.lost), *_hours(row.waited)) for row in rows],
+        "Container time that was lost, and that production waited; intervals as above",
+    )
+    print_table(
+        ("scheme", "suspensions", "kills"),
+        [(name, one.suspensions, one.kills) for name, one in results.items()],
+        "Orders",
+    )
     for name, jobs in enrolled.items():
         print_table(
             ("queue", "user", "name", "runs", "suspensions"),
@@ -186,8 +183,11 @@ def _outcome_row(outcome: QueueOutcome) -> tuple[object, ...]:
     return (outcome.queue, outcome.scheme, outcome.jobs, *(round(span_ms / 1000, 1) for span_ms in spans))
 
 
-def _hours(span_ms: int) -> float:
-    return round(span_ms / 3_600_000, 3)
+def _hours(time: ContainerTime | None) -> tuple[float | None, ...]:
+    """Return predicted, least and most container time in hours."""
+    if time is None:
+        return None, None, None
+    return tuple(round(span_ms / 3_600_000, 3) for span_ms in msgspec.structs.astuple(time))
 
 
 def _as_it_was_json(as_it_was: AsItWas) -> dict[str, object]:

@@ -191,8 +191,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     governed: bool = True
 
 
-class JobResult(msgspec.Struct, frozen=True):
-    """One finished job; ``completion_ms`` counts from its submission."""
+class JobResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One finished job; ``completion_ms`` counts from its submission, ``lost_ms`` is work done again."""
 
     name: str
     job_class: JobClass
@@ -200,6 +200,7 @@ class JobResult(msgspec.Struct, frozen=True):
     completion_ms: int
     deadline_at_ms: int | None
     suspensions: int
+    lost_ms: int = 0
 
 
 class MemorySample(msgspec.Struct, frozen=True):
@@ -416,10 +417,11 @@ class Run:
         if self.controller is not None:
             killed_at_ms += self.port.killed_at_ms
         suspended_at_ms = [at_ms for master in cluster.masters for at_ms in master.suspended_at_ms]
+        jobs = tuple(self._job(master) for master in cluster.masters)
         return Result(
             scheme=self.scheme.name,
-            jobs=tuple(self._job(master) for master in cluster.masters),
-            lost_work_ms=sum(master.lost_ms for master in cluster.masters) + done_twice_ms(cluster),
+            jobs=jobs,
+            lost_work_ms=sum(job.lost_ms for job in jobs),
             overhead_ms=sum(master.overhead_ms for master in cluster.masters),
             suspensions=len(suspended_at_ms),
             kills=len(killed_at_ms),
@@ -444,12 +446,9 @@ class Run:
             (app.finished_at_ms or 0) - job.submitted_at_ms,
             job.deadline_at_ms,
             master.suspensions,  # type: ignore[attr-defined]
+            # Applications of Spark do work twice, too, though nothing of theirs was killed.
+            master.lost_ms + (master.again_ms if isinstance(master, SparkMaster) else 0),  # type: ignore[attr-defined]
         )
-
-
-def done_twice_ms(cluster: Cluster) -> int:
-    """Return the work that applications of Spark did twice though nothing of theirs was killed."""
-    return sum(master.again_ms for master in cluster.masters if isinstance(master, SparkMaster))
 
 
 def drained(result: Result) -> bool:

@@ -14,6 +14,8 @@ from tests.experiments.virtual_week import VirtualWeek
 from tests.soak.virtual_live import job
 from yarnctl.command_line import exit_status_of
 from yarnctl.traces.job import Job
+from yarnctl.traces.week.week_folder import WeekWriter, read_week
+from yarnctl.traces.week.week_rows import ImportedJob, WeekContainer, WeekJob, WeekTask
 
 
 def drawn(count: int, seed: int) -> list[Job]:
@@ -31,7 +33,29 @@ def drawn(count: int, seed: int) -> list[Job]:
 def week(tmp_path_factory: pytest.TempPathFactory) -> VirtualWeek:
     lived = VirtualWeek(tmp_path_factory.mktemp("week"))
     lived.live(drawn(24, seed=3))
+    add_spark(lived.folder)
     return lived
+
+
+def add_spark(folder: Path) -> None:
+    """Add an application of Spark that had the cluster to itself: two executors, four tasks of 20 s."""
+    at_ms = max(one.job.ended_at_ms or 0 for one in read_week(folder)) + 60_000
+    row = WeekJob(
+        job="application_9_0001", kind="SPARK", queue="root.research", user="ann", name="scan",
+        submitted_at_ms=at_ms, started_at_ms=at_ms, ended_at_ms=at_ms + 50_000, state="SUCCEEDED",
+    )  # fmt: skip
+    stage = WeekTask(
+        job=row.job, task="stage 0.0", kind="stage", count=4, started_at_ms=at_ms + 11_000, work_ms=80_000
+    )
+    executors = [
+        WeekContainer(
+            job=row.job, container=name, kind="executor", memory_mib=1024, vcores=1,
+            started_at_ms=at_ms + 9_000, ended_at_ms=at_ms + 50_000,
+        )
+        for name in ("1", "2")
+    ]  # fmt: skip
+    with WeekWriter(folder) as week:
+        week.add(ImportedJob(row, (stage,), tuple(executors)))
 
 
 def compared(
@@ -47,17 +71,32 @@ def compared(
 def test_week_is_reproduced_and_compared_by_queue(
     capfd: pytest.CaptureFixture[str], week: VirtualWeek
 ) -> None:
-    status, _, found = compared(capfd, week, "--schemes", "as-it-was,natjam")
+    status, _, found = compared(capfd, week, "--schemes", "as-it-was,natjam,yarn-tuned")
     assert status == 0
     was = found["as_it_was"]
-    assert (was["reproduced"], was["scheme"], len(was["jobs"])) == (True, "soft-cap", 24)
+    assert (was["reproduced"], was["scheme"], len(was["jobs"])) == (True, "soft-cap", 25)
+    (spark,) = (one for one in was["jobs"] if one["name"] == "scan")
+    assert abs(spark["replayed_ms"] - spark["measured_ms"]) <= 0.05 * spark["measured_ms"]
     assert was["completion_off_ratio"] <= 0.05
     assert {(row["queue"], row["scheme"]) for row in found["queues"]} == {
-        (queue, scheme) for queue in ("production", "research") for scheme in ("as-it-was", "natjam")
+        (queue, scheme)
+        for queue in ("production", "research")
+        for scheme in ("as-it-was", "natjam", "yarn-tuned")
     }
     for row in found["queues"]:
         assert row["least_ms"] <= row["mean_ms"] <= row["most_ms"]
         assert row["least_ms"] < row["most_ms"]
+        assert (row["waited"] is not None) == (row["queue"] == "production")
+        times = [row["lost"]] if row["waited"] is None else [row["lost"], row["waited"]]
+        for time in times:
+            # as the queue's completion times
+            assert time["least_ms"] * row["mean_ms"] == pytest.approx(
+                time["predicted_ms"] * row["least_ms"], rel=0.01, abs=0
+            )
+            assert time["least_ms"] <= time["predicted_ms"] <= time["most_ms"]
+    lost = {(row["queue"], row["scheme"]): row["lost"]["predicted_ms"] for row in found["queues"]}
+    assert lost["research", "yarn-tuned"] > 0
+    assert lost["production", "yarn-tuned"] == lost["research", "as-it-was"] == 0
     predicted = {row["job"]: row["predicted_ms"] for row in found["jobs"] if row["scheme"] == "natjam"}
     assert predicted.keys() == {row["job"] for row in was["jobs"]}
     for row in found["queues"]:

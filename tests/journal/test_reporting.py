@@ -60,6 +60,20 @@ def test_report_adds_up_the_orders(steps: list[Record]) -> None:
     refusals = [each for each in steps if isinstance(each, Refusal)]
     rejected += sum(1 + len(each.refused_jobs) + len(each.refused_tasks) for each in refusals)
     assert sum(each.times for each in report.not_taken) == rejected
+    assert {(each.queue, each.user) for each in report.not_taken} == {("production", gain.user)}
+    assert gain.user
+
+
+def test_what_was_not_taken_is_by_the_user_whose_request_waits(steps: list[Record]) -> None:
+    def of(record: Record, application: str) -> Record:
+        assert isinstance(record, Refusal)
+        trigger = msgspec.structs.replace(record.trigger, application=application)
+        return msgspec.structs.replace(record, trigger=trigger)
+
+    rejection = next(each for each in steps if isinstance(each, Refusal))
+    seen = look(["map"])
+    found = reported([seen, of(rejection, "application_1_0001"), of(rejection, "application_1_0009")], None)
+    assert {each.user for each in found.not_taken} == {"ann", ""}
 
 
 def test_waited_less_is_the_wait_without_yarnctl_less_the_wait_with_it() -> None:

@@ -559,6 +559,23 @@ def test_budgets_are_shown_with_what_was_lost_and_what_that_bought(page, served)
     assert page.script("return document.querySelectorAll('img, main script').length") == 0
 
 
+def test_the_last_day_is_shown_with_what_production_gained_and_research_lost(page, served):
+    reporting = last().reporting
+    assert reporting is not None
+    report = reporting.report(0)
+    (gain,), (loss,) = report.gains, report.losses
+    served.view = last()
+    shown(page, served.url, "research")
+    page.until("document.querySelector('#report').checkVisibility()")
+    assert rows_of(page, "gains")[0][:6] == [
+        str(cell) for cell in (gain.queue, gain.user, gain.decisions, gain.ordered, gain.received, gain.unmet)
+    ]
+    assert rows_of(page, "given")[0][:3] == ["research", loss.user, str(loss.containers)]
+    assert page.script("return document.querySelector('#gain').textContent").startswith(
+        "Production waited less: "
+    )
+
+
 def test_ended_jobs_keep_name_user_and_queue(page, served):
     snapshot = busy().snapshot
     assert snapshot is not None

@@ -50,9 +50,10 @@ class LossOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotTakenOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Why containers were not taken for a queue: ``code`` of a request, job or task, and how often."""
+    """Why containers were not taken for a user's requests: ``code`` of a request, job or task, how often."""
 
     queue: str
+    user: str
     kind: str
     code: str
     times: Count

@@ -1,13 +1,13 @@
 """``yarnctl bill``: what YARN's own preemption ended and threw away, by queue, user and job.
 
-It only reads: the ResourceManager, the history server and Spark's history server. It needs no daemon, no
-HDFS and no right but to see applications.
+It only reads: the ResourceManager, the history server, and Spark's history server or event logs. It needs no
+daemon, no HDFS and no right but to see applications.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,12 @@ NUMBERS = ("jobs", "containers", "masters", "lost", "of held", "again", "kept", 
 )
 @click.option("--history", metavar="URL|off", help="MapReduce history server.  [default: that of /conf]")
 @click.option("--spark-history", metavar="URL", help="Spark's history server.")
+@click.option(
+    "--event-logs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Read Spark's event logs in this folder instead.",
+)
 @click.option(
     "--requests-per-second",
     "requests_per_s",
@@ -84,6 +90,7 @@ def command(
     by: str,
     history: str | None,
     spark_history: str | None,
+    event_logs: Path | None,
     requests_per_s: float,
     resume: Path | None,
     oversized: bool,
@@ -96,22 +103,27 @@ def command(
 
     Lost is exact. Kept is what checkpoints and drains would have kept of it, from and to.
     Work is in GiB hours in the table, in MiB seconds in JSON, CSV and Parquet. Parquet goes to
-    the standard output.
+    the standard output. CSV and Parquet have the bill's rows only; JSON has each queue's work, too.
     """
     from yarnctl.attach.bill.collector import Collector, KeptJobs, Pace
     from yarnctl.attach.bill.preempted import ASSUMPTIONS, BillRow, bill, giving
+    from yarnctl.attach.importing.event_logs import read_event_logs
     from yarnctl.cli.bill_files import page
 
     keys = keys_of(by)
     began_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
     pace = Pace(time.sleep, time.monotonic, requests_per_s)
-    sources = sources_of(cluster_of(cluster, hdfs=False), history, spark_history, pace)
-    collector = Collector(sources, KeptJobs(resume), now_ms - span_ms(since, "--since"), now_ms)
     output = "json" if as_json else output
     if output == "parquet":
         require_extra("export")
-    if oversized and idle:
-        raise BadInput("--idle", "cannot be combined with --oversized", "give one of them")
+    _refuse_two({"--event-logs": event_logs, "--idle": idle, "--oversized": oversized})
+    _refuse_two({"--event-logs": event_logs, "--spark-history": spark_history})
+    sources = sources_of(cluster_of(cluster, hdfs=False), history, spark_history, pace)
+    unread: list[str] = []
+    if event_logs is not None:
+        logs, unread = read_event_logs(event_logs)
+        sources = sources._replace(logs=logs)
+    collector = Collector(sources, KeptJobs(resume), now_ms - span_ms(since, "--since"), now_ms)
     if oversized or idle:
         if page_file is not None:
             raise BadInput("--html", "is of the bill only", "leave out --idle and --oversized")
@@ -119,7 +131,8 @@ def command(
         return
     jobs = explained_jobs(collector)
     rows, givers = bill(jobs, keys), giving(jobs, lambda job: "yarnctl-" in job.tags)
-    problems = [f"{job.application}: {job.problem}" for job in jobs if job.problem] + collector.problems
+    problems = [f"{job.application}: {job.problem}" for job in jobs if job.problem]
+    problems += collector.problems + unread
     if output == "json":
         spent = {"requests": pace.requests, "seconds": round(time.monotonic() - began_s, 1)}
         print_json({"by": keys, "rows": rows, "giving": givers, "problems": problems, **spent})
@@ -140,6 +153,13 @@ def command(
             problem = f"cannot be written: {error.strerror}"
             raise BadInput(str(page_file), problem, "check the folder") from None
     _warn(problems)
+
+
+def _refuse_two(options: Mapping[str, object]) -> None:
+    """Raise BadInput if more than one of the options is given."""
+    given = [option for option, value in options.items() if value]
+    if len(given) > 1:
+        raise BadInput(given[0], f"cannot be combined with {given[1]}", "give one of them")
 
 
 def _file(
@@ -319,7 +339,9 @@ def tables_of(keys: Sequence[str], rows: Sequence[BillRow], givers: Sequence[Giv
         for one in givers
     ]  # fmt: skip
     columns = ("queue", "kind", "held", "of queue", "enrolled", "lever")
-    giving = Shown("Work of each queue, and the lever for it", columns, work)
+    giving = Shown(
+        "Work of each queue that could give containers, at most, and the lever for it", columns, work
+    )
     return Shown(title, (*keys, *NUMBERS), lines), giving
 
 

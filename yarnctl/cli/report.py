@@ -91,8 +91,11 @@ def _print(report: ReportOut) -> None:
         for each in report.losses
     ]
     print_table(LOSSES, losses, "What research gave; work in GiB h")
-    reasons = [(plain(short(each.queue)), each.kind, each.code, each.times) for each in report.not_taken]
-    print_table(("queue", "of", "reason", "times"), reasons[:REASONS_SHOWN], "What was not taken, and why")
+    reasons = [
+        (plain(short(each.queue)), plain(each.user) or None, each.kind, each.code, each.times)
+        for each in report.not_taken[:REASONS_SHOWN]
+    ]
+    print_table(("queue", "user", "of", "reason", "times"), reasons, "What was not taken, and why")
     if gains:
         click.echo(METHOD)
 

@@ -1,6 +1,6 @@
-"""A week under several schemes, by queue: completion times with an interval, lost work, jobs to enrol.
+"""A week under several schemes, by queue: completion times, lost work, production's wait, jobs to enrol.
 
-A prediction is the replayed mean times (measured / replayed) of the queue's middle job as it was, and its
+A prediction is what was replayed times (measured / replayed) of the queue's middle job as it was, and its
 interval has that of nine of ten jobs. It does not know what users would do differently under another scheme.
 """
 
@@ -19,8 +19,19 @@ PERMILLE = 1000
 AS_IT_WAS = "as-it-was"
 
 
+class ContainerTime(msgspec.Struct, frozen=True):
+    """A sum of container time, and between which it lies, ms."""
+
+    predicted_ms: int
+    least_ms: int
+    most_ms: int
+
+
 class QueueOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """One queue under one scheme: the mean completion time of its jobs, and between which it lies, ms."""
+    """One queue under one scheme: the mean completion time of its jobs, and between which it lies, ms.
+
+    ``lost``: work that its jobs did again. ``waited``: for containers; None: not of production, or unknown.
+    """
 
     scheme: str
     queue: str
@@ -29,6 +40,8 @@ class QueueOutcome(msgspec.Struct, frozen=True, kw_only=True):
     mean_ms: int
     least_ms: int
     most_ms: int
+    lost: ContainerTime
+    waited: ContainerTime | None
 
 
 class PredictedJob(msgspec.Struct, frozen=True):
@@ -56,6 +69,12 @@ class Deviation(NamedTuple):
     middle: int
     most: int
 
+    def applied(self, replayed_ms: int) -> ContainerTime:
+        """Return what the cluster would have measured."""
+        return ContainerTime(
+            *(replayed_ms * permille // PERMILLE for permille in (self.middle, self.least, self.most))
+        )
+
 
 def deviation(jobs: Sequence[ReplayedWeekJob]) -> Deviation:
     """Return the deviation of a queue's jobs."""
@@ -70,17 +89,20 @@ def outcomes(as_it_was: AsItWas, results: Mapping[str, Result]) -> list[QueueOut
         names, off = {one.job for one in jobs}, deviation(jobs)
         measured_ms = sum(one.measured_ms for one in jobs) // len(jobs)
         for scheme, result in results.items():
-            spans_ms = [one.completion_ms for one in result.jobs if one.name in names]
-            mean_ms = sum(spans_ms) // len(spans_ms)
+            mine = [one for one in result.jobs if one.name in names]
+            mean = off.applied(sum(one.completion_ms for one in mine) // len(mine))
+            waiting = result.waiting if mine[0].job_class == "production" else None
             found.append(
                 QueueOutcome(
                     scheme=scheme,
                     queue=queue,
                     jobs=len(jobs),
                     measured_ms=measured_ms,
-                    mean_ms=mean_ms * off.middle // PERMILLE,
-                    least_ms=mean_ms * off.least // PERMILLE,
-                    most_ms=mean_ms * off.most // PERMILLE,
+                    mean_ms=mean.predicted_ms,
+                    least_ms=mean.least_ms,
+                    most_ms=mean.most_ms,
+                    lost=off.applied(sum(one.lost_ms for one in mine)),
+                    waited=off.applied(sum(waiting["production"].values())) if waiting else None,
                 )
             )
     return found

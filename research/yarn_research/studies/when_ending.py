@@ -1,6 +1,6 @@
 """When: do the 90 % intervals of an application's end hold, and are they narrower than its queue's range?
 
-    python -m yarn_research.studies.when_ending [--seed 1]
+    python -m yarn_research.studies.when_ending [--seed 1] [--output FILE]
 
 The trace is the packaged day of Facebook's cluster (5,894 jobs), played in virtual time on 100 nodes of 8
 containers: a job with reduces is production's with even numbers, every other one is research's. Production
@@ -15,8 +15,10 @@ instant on. Played once with seed 1; another seed shows how much chance is in it
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
+from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -26,9 +28,11 @@ from emulator.cluster.timing import HADOOP3
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.spec import load
+from yarn_research.campaigns.provenance import head
 from yarnctl.daemon.view.when_followed import Following
 from yarnctl.deciding.model import Snapshot
 from yarnctl.deciding.settings import DEFAULT
+from yarnctl.errors import BadInput
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.traces.job import Job
 from yarnctl.units import Resources
@@ -61,6 +65,11 @@ class Figures(NamedTuple):
     covered_ratio: float
     width_ratio: float
     by_queue: dict[str, tuple[int, float, float]]
+
+    @property
+    def holds(self) -> bool:
+        """Return whether coverage and width are within the rule."""
+        return COVERED_LEAST <= self.covered_ratio <= COVERED_MOST and self.width_ratio <= WIDTH_MOST
 
 
 class Looking:
@@ -149,14 +158,30 @@ def play(spec: str, seed: int) -> Figures:
 @click.command()
 @click.option("--trace", "spec", default="packaged:fb2009-day", show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True)
-def command(spec: str, seed: int) -> None:
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the record to this file, which must not be there.",
+)
+def command(spec: str, seed: int, output: Path | None) -> None:
     """Print coverage and width; exit status 1 if one is outside of the rule."""
+    record = {"head": head("when-ending"), "trace": spec, "seed": seed, "nodes": NODES, "slots": SLOTS}
+    if output is not None and output.exists():
+        raise BadInput(str(output), "is there already", "give another name: a record is never changed")
     found = play(spec, seed)
     click.echo(f"{found.jobs} jobs: {found.covered_ratio:.1%} inside, median width {found.width_ratio:.2f}")
     for queue, (jobs, covered, width) in found.by_queue.items():
         click.echo(f"  {queue}: {jobs} jobs, {covered:.1%} inside, median width {width:.2f}")
-    holds = COVERED_LEAST <= found.covered_ratio <= COVERED_MOST and found.width_ratio <= WIDTH_MOST
-    sys.exit(not holds)
+    if output is not None:
+        rule = {
+            "warm_up_jobs": WARM_UP,
+            "covered_ratio": (COVERED_LEAST, COVERED_MOST),
+            "width_ratio": WIDTH_MOST,
+        }
+        record |= {"rule": rule, "holds": found.holds, "found": found._asdict()}
+        output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    sys.exit(not found.holds)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from yarnctl.attach.bill.collector import Pace
 from yarnctl.cli.bill import PROBLEMS_SHOWN, _warn, command
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.spark.history_server import container_mib
+from yarnctl.frameworks.spark.rest import instant_ms
 
 NOW_MS = 4_000_000_000_000  # later than today, so that every job is of the span
 RUNS_S = (26.0, 2.0, 33.9, 35.2, 2.0, 41.9)
@@ -292,6 +293,48 @@ def test_after_a_restart_an_application_of_spark_is_billed_by_its_own_history(
     assert ("research", "alice", "scan") not in world.rows()
 
 
+def event_log() -> str:
+    """Return what EXECUTORS and SETTINGS say as Spark's event log, of the first attempt."""
+    events: list[dict[str, object]] = [
+        {"Event": "SparkListenerApplicationStart", "App Name": "scan", "App ID": "application_1_0003",
+         "Timestamp": NOW_MS - 900_000, "User": "alice"},
+        {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": dict(SETTINGS)},
+    ]  # fmt: skip
+    for one in EXECUTORS[1:]:
+        for side, key, reason in (("Added", "addTime", ""), ("Removed", "removeTime", one["removeReason"])):
+            event = {"Event": f"SparkListenerExecutor{side}", "Executor ID": one["id"]}
+            events.append(event | {"Timestamp": instant_ms(one[key]), "Removed Reason": reason})
+    events.append({"Event": "SparkListenerApplicationEnd", "Timestamp": NOW_MS})
+    return "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events)
+
+
+def test_event_logs_give_the_rows_of_sparks_history_server(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setitem(globals(), "SETTINGS", [*SETTINGS, ["spark.yarn.queue", "root.research"]])
+    world.scans = [SCAN]
+    (tmp_path / "application_1_0003_1").write_text(event_log())
+    (tmp_path / "application_1_0003_2.zstd").write_bytes(b"\x28\xb5\x2f\xfd")
+    for listed in (LISTED, []):
+        world.listed = listed
+        by_server = world.rows()
+        with Replay(world) as server:
+            words = ["--rm", server.url, "--history", server.url, "--event-logs", str(tmp_path)]
+            result = CliRunner().invoke(command, [*words, "-o", "json"])
+        found = json.loads(result.stdout)
+        assert {tuple(row["keys"]): row for row in found["rows"]} == by_server
+        assert by_server["research", "alice", "scan"]["unattributed"] == 0
+        assert any("zstd" in problem for problem in found["problems"])
+
+
+@pytest.mark.parametrize("words", [("--event-logs", "no-such"), ("--event-logs", ".", "--idle")])
+def test_event_logs_of_no_folder_and_beside_idle_are_refused(world: World, words: tuple[str, ...]):
+    with Replay(world) as server:
+        result = CliRunner().invoke(command, ["--rm", server.url, "--history", server.url, *words])
+    assert isinstance(result.exception, BadInput)
+    assert str(result.exception).startswith("--event-logs: ")
+
+
 def test_only_tasks_that_were_begun_again_are_read(world: World):
     world.rows()
     read = [path for path in world.heard if path.endswith("/attempts")]
@@ -360,6 +403,7 @@ def test_who_could_give_containers(world: World):
     assert spark["enrolled_ratio"] == 1.0
     tez = next(one for one in found if one["kind"] == "TEZ")
     assert tez["lever"] == "none: left alone"
+    assert "Work of each queue that could give containers, at most" in world.billed().stdout
 
 
 def test_table_and_csv(world: World):

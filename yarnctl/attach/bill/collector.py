@@ -1,17 +1,17 @@
-"""Collect what a bill needs: from the ResourceManager, the history server and Spark's history server.
+"""Collect what a bill needs: from the ResourceManager, the history server and Spark's history.
 
 * Of jobs that the ResourceManager lists, only those that lost containers are looked up in a history: one
   request for the tasks, one for the sizes, and one for each task that was begun more than once.
 * Jobs that it lists no more (it forgets them, and all without a state store when it restarts) come from the
   history server's list: one request for each tells whether attempts of it were killed. Applications of Spark
-  come from the list of its own history server, two requests for each.
+  come from the list of its own history server, two requests for each, or from its event logs.
 * At most ``requests_per_s`` requests are sent. What was read of a job that has ended is kept in a file, if
   one is given, so that an interrupted bill goes on where it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ from yarnctl.frameworks.spark import rest as spark
 from yarnctl.frameworks.spark.history_server import PREEMPTED, SparkHistory, container_mib
 from yarnctl.hadoop.resource_manager import ResourceManager, least_in
 from yarnctl.hadoop.wire.yarn import BilledApplication
+from yarnctl.traces.week.week_rows import ImportedJob, WeekJob
 
 BY_SCHEDULER = "preempted by scheduler"  # ContainerExitStatus.PREEMPTED, in an attempt's diagnostics
 _SPANS = Attachment()
@@ -58,11 +59,12 @@ class Pace:
 
 
 class Sources(NamedTuple):
-    """The servers that are asked; None: not asked."""
+    """The servers that are asked; None: not asked. ``logs``: Spark's event logs, instead of its server."""
 
     manager: ResourceManager
     history: HistoryServer | None
     spark: SparkHistory | None
+    logs: Mapping[str, ImportedJob] | None = None
 
 
 class KeptJobs:
@@ -123,8 +125,7 @@ class Collector:
             application = ended.job.replace("job_", "application_", 1)
             if application not in known:
                 found.append((_of_history(ended), True))
-        runs = (run for run in self._spark_runs() if run.application not in known)
-        return found + [(_of_spark_history(run), True) for run in runs]
+        return found + [(run, True) for run in self._spark_runs() if run.application not in known]
 
     def explained(self, job: BilledJob) -> BilledJob:
         """Return a job with the containers that its history shows, or with the problem."""
@@ -210,14 +211,29 @@ class Collector:
 
     # --- Spark --------------------------------------------------------------------------------------
 
-    def _spark_runs(self) -> tuple[spark.HistoryApplication, ...]:
+    def _spark_runs(self) -> list[BilledJob]:
+        if (logs := self._from.logs) is not None:
+            ended = (one.job for one in logs.values() if one.job.state)
+            return [_of_log(row) for row in ended if (row.ended_at_ms or 0) >= self._since_ms]
         try:
-            return () if self._from.spark is None else self._from.spark.applications(self._since_ms)
+            runs = () if self._from.spark is None else self._from.spark.applications(self._since_ms)
         except YarnctlError as problem:  # what the ResourceManager lists is billed all the same
             self.problems.append(f"applications that it has forgotten: {problem}"[:300])
-            return ()
+            return []
+        return [_of_spark_history(run) for run in runs]
+
+    def _logged(self, application: str, logs: Mapping[str, ImportedJob]) -> Iterator[PreemptedContainer]:
+        if application not in logs:
+            raise BadInput(application, "has no event log in the folder", "look at its spark.eventLog.dir")
+        for one in logs[application].containers:
+            if one.is_preempted:
+                memory_mib = self._rounded(one.memory_mib or 0)
+                yield _executor(one.container, memory_mib, one.started_at_ms, one.ended_at_ms)
 
     def _executors(self, job: BilledJob) -> Iterator[PreemptedContainer]:
+        if (logs := self._from.logs) is not None:
+            yield from self._logged(job.application, logs)
+            return
         server = self._from.spark
         if server is None:
             raise BadInput("--spark-history", "no Spark history server is known", "set --spark-history URL")
@@ -231,14 +247,18 @@ class Collector:
                 raise BadInput(
                     job.application, f"executor {executor.executor[:40]} has no times", "look there"
                 )
-            yield PreemptedContainer(
-                task=executor.executor,
-                attempt=executor.executor,
-                memory_mib=memory_mib,
-                began_at_ms=began_at_ms,
-                ended_at_ms=ended_at_ms,
-                kept_most_ms=max(0, ended_at_ms - began_at_ms - _SPANS.spark_leave_ms),
-            )
+            yield _executor(executor.executor, memory_mib, began_at_ms, ended_at_ms)
+
+
+def _executor(executor: str, memory_mib: int, began_at_ms: int, ended_at_ms: int) -> PreemptedContainer:
+    return PreemptedContainer(
+        task=executor,
+        attempt=executor,
+        memory_mib=memory_mib,
+        began_at_ms=began_at_ms,
+        ended_at_ms=ended_at_ms,
+        kept_most_ms=max(0, ended_at_ms - began_at_ms - _SPANS.spark_leave_ms),
+    )
 
 
 def _preempted(
@@ -308,6 +328,18 @@ def _of_spark_history(application: spark.HistoryApplication) -> BilledJob:
         user=newest.user,
         name=application.name,
         day_at_ms=newest.ended_at_ms,
+        has_ended=True,
+    )
+
+
+def _of_log(row: WeekJob) -> BilledJob:
+    return BilledJob(
+        application=row.job,
+        kind=spark.KIND,
+        queue=row.queue,
+        user=row.user,
+        name=row.name,
+        day_at_ms=row.ended_at_ms or 0,
         has_ended=True,
     )
 

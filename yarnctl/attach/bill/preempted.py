@@ -107,7 +107,9 @@ class BillRow(msgspec.Struct, frozen=True, kw_only=True):
 class Giving(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a queue's work jobs of one kind held, and by which lever they could give containers.
 
-    ``enrolled_ratio``: the part of it whose jobs allow a drain or a loss by their tags.
+    It is an upper bound: no history is read of jobs that lost nothing, so that masters, maps without a budget
+    and reduces that no program resumes count, too. ``enrolled_ratio``: the part of it whose jobs allow a
+    drain or a loss by their tags.
     """
 
     queue: str
@@ -174,7 +176,7 @@ LEVERS = {
 
 
 def giving(jobs: Iterable[BilledJob], is_enrolled: Callable[[BilledJob], bool]) -> list[Giving]:
-    """Return for each queue and kind how much of the queue's work could give containers at all."""
+    """Return for each queue and kind how much of the queue's work could give containers, at most."""
     held: dict[tuple[str, str], int] = {}
     enrolled: dict[tuple[str, str], int] = {}
     whole: dict[str, int] = {}

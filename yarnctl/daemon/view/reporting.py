@@ -37,6 +37,8 @@ _SERVED = NoPendingRequests | RequestGone | RoomElsewhere | ServedOtherwise
 
 Key = tuple[int, str, str]
 """Begin of ten minutes, queue, user."""
+ReasonKey = tuple[int, str, str, str, str]
+"""Begin of ten minutes, queue, user; ``request``, ``application`` or ``task``, and the reason's code."""
 Sums = TypeVar("Sums", bound="_Gain | _Loss")
 
 
@@ -83,11 +85,12 @@ class Reporting:
         self._ends = NaturalEnds()
         self._gains: dict[Key, _Gain] = {}
         self._losses: dict[Key, _Loss] = {}
-        self._not_taken: dict[Key, int] = {}
+        self._not_taken: dict[ReasonKey, int] = {}
         self._expected: dict[str, list[Arrival]] = {}
         self._awaited: dict[str, None] = {}
         self._promises: dict[str, list[_Promise]] = {}
         self._requesters: dict[str, tuple[str, str]] = {}
+        self._users: dict[str, str] = {}
         self._work: dict[str, Work] = {}
         self._lock = Lock()
         self.now_ms = 0
@@ -105,26 +108,33 @@ class Reporting:
         elif isinstance(record, Observed):
             self._ends.look(record, self._settings)
             self._keep_promises(record.at_ms)
+            self._saw(record)
         elif isinstance(record, records.Decision):
             self._decided(record)
         elif isinstance(record, records.Awaited):
             self._awaits(record)
         elif isinstance(record, records.Refusal):
-            self._refused(record, record.trigger.queue)
-            self._note(record.at_ms, record.trigger.queue, "request " + code(record.why))
+            self._refused(record)
+            self._note(record.at_ms, record.trigger, "request", code(record.why))
         elif isinstance(record, records.Transition):
             for story in changed:
                 self._moved(record, story)
 
-    def _note(self, at_ms: int, queue: str, kind_code: str) -> None:
-        key = (_begin(at_ms), queue, kind_code)
+    def _saw(self, look: Observed) -> None:
+        """Note the users: a rejection names its application only."""
+        if look.change is not None:
+            self._users.update((row.application, row.user) for row in look.change.applications)
+            _shorten(self._users)
+
+    def _note(self, at_ms: int, trigger: records.Trigger, kind: str, why: str) -> None:
+        key = (_begin(at_ms), trigger.queue, self._users.get(trigger.application, ""), kind, why)
         self._not_taken[key] = self._not_taken.get(key, 0) + 1
 
-    def _refused(self, record: records.Decision | records.Refusal, queue: str) -> None:
+    def _refused(self, record: records.Decision | records.Refusal) -> None:
         for job in record.refused_jobs:
-            self._note(record.at_ms, queue, f"application {job.why}")
+            self._note(record.at_ms, record.trigger, "application", str(job.why))
         for task in record.refused_tasks:
-            self._note(record.at_ms, queue, f"task {task.why}")
+            self._note(record.at_ms, record.trigger, "task", str(task.why))
 
     def _decided(self, record: records.Decision) -> None:
         trigger = record.trigger
@@ -136,7 +146,7 @@ class Reporting:
         gain.needed += trigger.shortfall
         gain.ordered += len(record.orders)
         gain.unmet += record.unmet
-        self._refused(record, trigger.queue)
+        self._refused(record)
         arrivals = self._ends.arrivals(record.at_ms, sum(pick.serves for pick in record.picks))
         place = 0
         for order, pick in zip(record.orders, record.picks, strict=True):
@@ -229,7 +239,7 @@ class Reporting:
 
     def _forget(self) -> None:
         oldest = _begin(self.now_ms - KEPT_MS)
-        tables: tuple[dict[Key, _Gain] | dict[Key, _Loss] | dict[Key, int], ...]
+        tables: tuple[dict[Key, _Gain] | dict[Key, _Loss] | dict[ReasonKey, int], ...]
         tables = (self._gains, self._losses, self._not_taken)
         for table in tables:
             while table and (first := next(iter(table)))[0] < oldest:
@@ -243,10 +253,10 @@ class Reporting:
     def _report(self, since_ms: int) -> ReportOut:
         since_ms = _begin(since_ms)
         gains = list(_summed(self._gains, since_ms))
-        not_taken: Counter[tuple[str, str]] = Counter()
-        for (at_ms, queue, kind_code), times in self._not_taken.items():
+        not_taken: Counter[tuple[str, str, str, str]] = Counter()
+        for (at_ms, *key), times in self._not_taken.items():
             if at_ms >= since_ms:
-                not_taken[queue, kind_code] += times
+                not_taken[*key] += times
         return ReportOut(
             since_ms=since_ms,
             until_ms=self.now_ms,
@@ -255,10 +265,10 @@ class Reporting:
             gains=[_gain_out(*key, parts) for key, parts in gains],
             losses=[_loss_out(*key, parts) for key, parts in _summed(self._losses, since_ms)],
             not_taken=[
-                NotTakenOut(
-                    queue=queue, kind=words.partition(" ")[0], code=words.partition(" ")[2], times=times
+                NotTakenOut(queue=queue, user=user, kind=kind, code=why, times=times)
+                for (queue, user, kind, why), times in sorted(
+                    not_taken.items(), key=lambda each: (-each[1], each[0])
                 )
-                for (queue, words), times in sorted(not_taken.items(), key=lambda each: (-each[1], each[0]))
             ],
         )
 
