@@ -60,6 +60,12 @@ VCORES_A_MIB = 1 << 20
 """The vcores of each MiB of a capacity whose vcores limit nothing: the scheduler counts memory alone."""
 
 
+def by_memory(capacity_resources: Resources) -> Resources:
+    """Return a capacity whose vcores limit nothing."""
+    memory_mib = capacity_resources[0]
+    return Resources(memory_mib, memory_mib * VCORES_A_MIB, *capacity_resources[2:])
+
+
 def is_by_memory(capacity_resources: Resources) -> bool:
     """Return whether the vcores of a capacity limit nothing."""
     return 0 < capacity_resources[0] * VCORES_A_MIB <= capacity_resources[1]
