@@ -56,6 +56,20 @@ _NEW = tuple.__new__
 
 NOTHING = Resources(0, 0)  # The empty vector
 
+VCORES_A_MIB = 1 << 20
+"""The vcores of each MiB of a capacity whose vcores limit nothing: the scheduler counts memory alone."""
+
+
+def by_memory(capacity_resources: Resources) -> Resources:
+    """Return a capacity whose vcores limit nothing."""
+    memory_mib = capacity_resources[0]
+    return Resources(memory_mib, memory_mib * VCORES_A_MIB, *capacity_resources[2:])
+
+
+def is_by_memory(capacity_resources: Resources) -> bool:
+    """Return whether the vcores of a capacity limit nothing."""
+    return 0 < capacity_resources[0] * VCORES_A_MIB <= capacity_resources[1]
+
 
 def decode_vector(kind: type, value: object) -> object:
     """Return a resource vector of its components; raises TypeError, which msgspec turns into its own."""
@@ -126,9 +140,12 @@ def dominant(used: Resources, total: Resources) -> int:
 def shares(size: Resources, total: Resources) -> tuple[int, ...]:
     """Return the shares of ``size`` in ``total``, the largest first, as exact integers in a common unit.
 
-    Compared as tuples they are in the order of Hadoop's DominantResourceCalculator. Only those made with the
-    same ``total`` may be compared.
+    Compared as tuples they are in the order of Hadoop's DominantResourceCalculator; where the vcores of the
+    total limit nothing, in that of the DefaultResourceCalculator. Only those made with the same ``total`` may
+    be compared.
     """
+    if is_by_memory(total):
+        return (size[0],)
     if len(size) == 2 == len(total):
         first, second = size[0] * total[1], size[1] * total[0]
         return (first, second) if first >= second else (second, first)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from yarnctl.units import NOTHING, Resources
+from yarnctl.units import NOTHING, Resources, by_memory
 
 AM, MAP, REDUCE, EXECUTOR = 0, 1, 2, 3
 
@@ -247,8 +247,9 @@ class Node:
     It reports to the ResourceManager what ended only on its heartbeat, at ``phase + k x interval``. Those
     that would report nothing and offer nothing are not simulated; the host asks ``next_beat_ms`` for others.
 
-    ``dead``: it has failed; once the node expires in the ResourceManager it is ``lost``.
-    ``live`` are the scheduler's containers, those of all nodes, once the node is registered.
+    ``true_vcores``: those of the machine, also where the scheduler counts memory alone. ``dead``: it has
+    failed; once the node expires in the ResourceManager it is ``lost``. ``live`` are the scheduler's
+    containers, those of all nodes, once the node is registered.
     """
 
     index: int
@@ -258,6 +259,7 @@ class Node:
     name: str = field(init=False)
     free_mib: int = field(init=False)
     free_vcores: int = field(init=False)
+    true_vcores: int = field(init=False)
     beat_at_ms: int = -1
     open: bool = False
     dead: bool = False
@@ -275,6 +277,16 @@ class Node:
     def __post_init__(self) -> None:
         self.name = f"node{self.index:05d}:8041"
         self.free_mib, self.free_vcores = self.total_mib, self.total_vcores
+        self.true_vcores = self.total_vcores
+
+    def count_memory_alone(self) -> None:
+        """Let the vcores limit nothing; before it has a container."""
+        self.free_vcores = self.total_vcores = by_memory(self.total).vcores
+
+    @property
+    def true_free_vcores(self) -> int:
+        """The vcores of the machine that no container holds; below 0 if they hold more."""
+        return self.true_vcores - self.total_vcores + self.free_vcores
 
     @property
     def total(self) -> Resources:

@@ -23,7 +23,7 @@ from emulator.cluster.queue_tree import TreeScheduler
 from emulator.cluster.queues.preemption_shares import share_queue
 from emulator.cluster.queues.tree_queue import TreeQueue
 from yarnctl.deciding.ideal_shares import PreemptionRates, ideal_shares
-from yarnctl.units import NOTHING, Resources, fits, minus, plus
+from yarnctl.units import NOTHING, Resources, fits, is_by_memory, minus, plus
 
 if TYPE_CHECKING:
     from emulator.cluster.entities import Application, LeafQueue
@@ -185,14 +185,15 @@ class CapacityPreemption:
     def _select_in_tree(self, scheduler: TreeScheduler, chosen: dict[int, Container]) -> None:
         """Choose what each leaf has to give, and drop its reservations, within what one round may take."""
         config = self.config
+        whole = self.cluster.rm.total
+        for size in scheduler.totals.values():
+            whole = plus(whole, size)
         rates = PreemptionRates(
             config.total_per_round_ratio,
             config.max_ignored_over_capacity_ratio,
             config.natural_termination_ratio,
+            memory_only=is_by_memory(whole),
         )
-        whole = self.cluster.rm.total
-        for size in scheduler.totals.values():
-            whole = plus(whole, size)
         allowed = Resources(*(int(each * config.total_per_round_ratio) for each in whole))
         for label, tree in scheduler.trees.items():
             shares = ideal_shares(share_queue(tree[""], scheduler, self._is_excused), rates)

@@ -82,6 +82,8 @@ class ResourceManager:
         if not node.label:
             memory_mib, vcores = self.total
             self.total = Resources(memory_mib + sign * node.total_mib, vcores + sign * node.total_vcores)
+        self.scheduler.true_vcores += sign * node.true_vcores
+        self.scheduler.counted_vcores += sign * node.total_vcores
         if self._resizes:
             self.scheduler.resize(*self.total)
         self._mark_open(node)

@@ -26,13 +26,15 @@ from emulator.cluster.entities import (
     NodeReservation,
     QueueConfig,
 )
-from yarnctl.units import NOTHING, minus, plus
+from yarnctl.units import NOTHING, Resources, minus, plus
 
 _order = attrgetter("order")
 
 
 class CapacityScheduler:
     """Queues and their demand. ``live`` are the containers in use, by number; ``gone``: deleted queues.
+
+    ``true_vcores`` and ``counted_vcores``: of all nodes, as they are and as they are counted.
 
     ``types``: the resource types beside memory and vcores, in the order of vectors; only a tree has some.
     """
@@ -47,6 +49,14 @@ class CapacityScheduler:
         self.granted = 0
         self.live: dict[int, Container] = {}
         self.gone: list[LeafQueue] = []
+        self.true_vcores = self.counted_vcores = 0
+
+    def shown(self, capacity_resources: Resources) -> Resources:
+        """Return a capacity as answers show it: with its part of the vcores that the nodes really have."""
+        if self.true_vcores == self.counted_vcores:
+            return capacity_resources
+        memory_mib, vcores, *others = capacity_resources
+        return Resources(memory_mib, vcores * self.true_vcores // self.counted_vcores, *others)
 
     def resize(self, total_mib: int, total_vcores: int) -> None:
         """Set every queue's share of the cluster's size of now."""

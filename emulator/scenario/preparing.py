@@ -25,7 +25,7 @@ from yarnctl.deciding.settings import PROFILES, Settings
 from yarnctl.deciding.waiting_worth import KILLS_MAX
 from yarnctl.errors import BadInput
 from yarnctl.traces.job import ONE_SLOT, Job, JobClass
-from yarnctl.units import Resources, times
+from yarnctl.units import Resources, by_memory, times
 
 if TYPE_CHECKING:
     from emulator.virtual.run import Setup
@@ -147,9 +147,15 @@ def node_size(scenario: Scenario) -> Resources:
     return Resources(scenario.node_memory_mib or 0, scenario.node_vcores or 0)
 
 
+def counted_size(scenario: Scenario) -> Resources:
+    """Return the size of one node as the scheduler counts it."""
+    size = node_size(scenario)
+    return by_memory(size) if scheduler_file(scenario).counts_memory_alone else size
+
+
 def slots_of(scenario: Scenario) -> int:
     """Return how many containers of one slot the cluster holds."""
-    size = node_size(scenario)
+    size = counted_size(scenario)
     each = min(size.memory_mib // ONE_SLOT.memory_mib, size.vcores // ONE_SLOT.vcores)
     return max(1, each * scenario.nodes)
 
@@ -161,7 +167,7 @@ def require_room(scenario: Scenario, jobs: tuple[Job, ...]) -> None:
 
     Cluster(
         nodes=1,
-        node_size=node_size(scenario),
+        node_size=counted_size(scenario),
         queues=queues_of(SCHEMES["soft-cap"], scenario.shares, scenario.caps, scenario.am_ratio),
         jobs=jobs,
         timing=scenario.times,
@@ -204,7 +210,7 @@ def setup(scenario: Scenario) -> Setup:
         source=file if file.parents else None,
         labels=scenario.node_labels,
         nodes=scenario.nodes,
-        node_size=node_size(scenario),
+        node_size=counted_size(scenario),
         timing=scenario.times,
         settings=settings(scenario),
         shares=scenario.shares,
@@ -294,6 +300,8 @@ def identity(scenario: Scenario, jobs: tuple[Job, ...]) -> str:
     if scenario.scheduler_xml is not None:
         file = scheduler_file(scenario)
         decides["scheduler_xml"] = (file.leaves, file.parents)
+        if file.counts_memory_alone:
+            decides["calculator"] = "memory"
         if any(parent.depth_on_demand for parent in file.parents):
             decides["templates"] = file.keys
         if scenario.node_labels:

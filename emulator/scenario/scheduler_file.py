@@ -2,10 +2,9 @@
 
 A key that the emulator does not model is an error that names it, unless its value changes nothing: Hadoop's
 default, or a setting that grants no container (``KEPT``). The children of a parent have percentages, weights
-or absolute resources. The emulator counts memory and vcores and has no locality delay, whether or not the
-file says so. A queue created on demand is read as if the file named it, with its parent's templates. Where
-the file sets the time after which Hadoop's AutoCreatedQueueDeletionPolicy deletes one, this policy runs;
-otherwise none is deleted.
+or absolute resources. The emulator has no locality delay, whether or not the file says so. A queue created
+on demand is read as if the file named it, with its parent's templates. Where the file sets the time after
+which Hadoop's AutoCreatedQueueDeletionPolicy deletes one, this policy runs; otherwise none is deleted.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from emulator.cluster.entities import ParentConfig, TreeLeafConfig
 from emulator.scenario.queue_mappings import DEFAULT, GROUPS, MAPPINGS, mappings_of, require_rules
 from emulator.scenario.scheduler_keys import (
     BOTH,
+    CALCULATOR,
     CREATED_MAX,
     CREATION,
     EXPIRY,
@@ -28,6 +28,7 @@ from emulator.scenario.scheduler_keys import (
     INSTEAD,
     KEPT,
     LABEL_KEY,
+    MEMORY_ALONE,
     MONITOR,
     PREFIX,
     TEMPLATE,
@@ -54,6 +55,12 @@ class SchedulerFile(NamedTuple):
         """How long a queue on demand stays after its last submission, once it is empty (None: for ever)."""
         seconds = self.keys.get(f"{PREFIX}{EXPIRY}")
         return None if seconds is None else int(seconds) * 1000
+
+    @property
+    def counts_memory_alone(self) -> bool:
+        """Whether the file's calculator is Hadoop's default, which it is also without the key."""
+        calculator = self.keys.get(f"{PREFIX}{CALCULATOR}", MEMORY_ALONE)
+        return bool(self.keys) and calculator == MEMORY_ALONE
 
     def placed(self, user: str, queue: str) -> str:
         """Return the queue of an application of a user that names ``queue``: queue-mappings are followed."""

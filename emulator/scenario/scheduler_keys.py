@@ -13,12 +13,17 @@ EXPIRY = f"{CREATION}queue-expiration-time"
 CREATED_MAX = 1000
 """Most queues on demand: Hadoop's default."""
 
+CALCULATOR = "resource-calculator"
+_CALCULATORS = "org.apache.hadoop.yarn.util.resource."
+DOMINANT = f"{_CALCULATORS}DominantResourceCalculator"
+MEMORY_ALONE = f"{_CALCULATORS}DefaultResourceCalculator"
+
 GENERAL = {
     "maximum-am-resource-percent": None,
-    "resource-calculator": ("org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",),
+    CALCULATOR: (DOMINANT, MEMORY_ALONE),
     "node-locality-delay": ("-1", "0", "40"),
     "rack-locality-additional-delay": ("-1", "0"),
-    "maximum-applications": ("10000",),
+    "maximum-applications": None,
     "user-limit-factor": ("1", "1.0"),
     "minimum-user-limit-percent": ("100",),
     "per-node-heartbeat.multiple-assignments-enabled": ("true",),
@@ -35,8 +40,9 @@ GENERAL = {
     "max-parallel-apps": ("2147483647",),
     "user.max-parallel-apps": ("2147483647",),
     "legacy-queue-mode.enabled": ("true",),
+    "user-metrics.enable": None,
 }
-"""General keys, and the values that mean what the emulator does (None: read)."""
+"""General keys, and the values that mean what the emulator does (None: read, or kept without effect)."""
 
 BOTH = {
     "capacity": None,
@@ -50,10 +56,10 @@ BOTH = {
     "accessible-node-labels": None,
     "default-node-label-expression": None,
     "max-parallel-apps": ("2147483647",),
-    "maximum-applications": ("10000",),
-    "maximum-application-lifetime": ("-1",),
-    "default-application-lifetime": ("-1",),
-    "default-application-priority": ("0",),
+    "maximum-applications": None,
+    "maximum-application-lifetime": None,
+    "default-application-lifetime": None,
+    "default-application-priority": None,
     "ordering-policy.fair.enable-size-based-weight": ("false",),
     "auto-create-child-queue.enabled": ("false",),
     "auto-queue-creation-v2.enabled": ("true", "false"),
@@ -64,7 +70,7 @@ BOTH = {
     "reservable": ("false",),
     "queues": None,
 }
-"""Keys of one queue, and the values that mean what the emulator does (None: read)."""
+"""Keys of one queue, and the values that mean what the emulator does (None: read, or kept without effect)."""
 
 TEMPLATE = re.compile(
     r"^auto-queue-creation-v2\.(leaf-|parent-)?template\."

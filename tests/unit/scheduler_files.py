@@ -57,8 +57,16 @@ ABSOLUTE = {
 }
 
 
+DOMINANT = "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
+MEMORY_ALONE = "org.apache.hadoop.yarn.util.resource.DefaultResourceCalculator"
+
+
 def write_file(folder: Path, keys: Mapping[str, str]) -> Path:
-    """Write a capacity-scheduler.xml of keys; one that begins with ``yarn.`` is written as it is."""
+    """Write a capacity-scheduler.xml of keys; one that begins with ``yarn.`` is written as it is.
+
+    All resources are counted unless a key says otherwise.
+    """
+    keys = {"resource-calculator": DOMINANT, **keys}
     rows = "".join(
         f"\n<property><name>{key if key.startswith('yarn.') else 'yarn.scheduler.capacity.' + key}</name>"
         f"<value>{value}</value></property>"

@@ -18,9 +18,8 @@ from yarnctl.cli import PROGRAM
 from yarnctl.cli.check import _print
 from yarnctl.command_line import exit_status_of
 from yarnctl.deciding.model import Change
-from yarnctl.hadoop.http.transport import Transport
-from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.webhdfs import FileStatus
+from yarnctl.hadoop.wire.calculator import DOMINANT
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.hadoop.wire.yarn import (
     ClusterInfo,
@@ -239,10 +238,11 @@ TABLE = [
     ("folders-above", "fail", above("/yarnctl", "yarnctl", "777")),
     ("folders-above", "fail", above("/", "hdfs", "777")),
     ("folders-above", "warn", above("/yarnctl", "ann", "755")),
-    ("calculator", "warn", but(scheduler={
-        "yarn.scheduler.capacity.resource-calculator": "org.apache.DefaultResourceCalculator"})),
-    ("calculator", "warn", but(scheduler=None, counted=("memory-mb",))),
+    ("calculator", "ok", but(scheduler={})),  # memory alone, Hadoop's default
+    ("calculator", "unknown", but(scheduler={
+        "yarn.scheduler.capacity.resource-calculator": "com.example.OwnCalculator"})),
     ("calculator", "unknown", but(scheduler=None)),
+    ("calculator", "unknown", but(leaves=None)),
     ("apps-cache", "warn", conf("yarn.apps.cache.enable", "true")),
     ("apps-cache", "unknown", but(configuration=None)),
     ("lock", "fail", above("/yarnctl", "hdfs", "755")),
@@ -481,19 +481,18 @@ def test_the_lock_can_be_made_by_its_folders_owner_by_anybody_or_by_the_superuse
         assert RULES["lock"](facts).severity == "ok", (owner, permission, us)
 
 
-@pytest.mark.parametrize(
-    ("told", "severity"),
-    [
-        ("[memory-mb (unit=Mi), vcores]", "ok"),  # as 3.4.2 says it
-        ("memory-mb (unit=Mi),vcores", "ok"),  # as 3.5.0 does
-        ("[memory-mb (unit=Mi)]", "warn"),
-    ],
-)
-def test_the_calculator_is_known_by_what_the_scheduler_counts(told: str, severity: str) -> None:
-    overview = json.dumps({"scheduler": {"schedulingResourceType": told}})
-    with Replay(routes({"/ws/v1/cluster/scheduler-overview": overview})) as rm, Transport([rm.url]) as to:
-        counted = ResourceManager(to).counted_resources()
-    assert RULES["calculator"](but(scheduler=None, counted=counted)).severity == severity
+def test_the_overview_shows_no_calculator() -> None:
+    """Of 3.4.2 it lists both types, whichever calculator runs."""
+    found = RULES["calculator"](but(scheduler=None, counted=("memory-mb", "vcores")))
+    assert found.severity == "unknown"
+    assert found.keys == {"resource-calculator": DOMINANT}
+    assert "restart the ResourceManager" in found.fix
+
+
+def test_the_calculator_is_shown_by_a_node_with_more_vcores_in_use_than_it_has() -> None:
+    nodes = (NodeRow("n1:1", used_vcores=9, available_vcores=-1),)
+    found = RULES["calculator"](but(scheduler=None, nodes=nodes))
+    assert (found.severity, found.observed) == ("ok", "the scheduler counts memory alone")
 
 
 def test_acls_name_us_or_do_not() -> None:

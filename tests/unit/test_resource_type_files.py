@@ -9,7 +9,7 @@ import pytest
 from emulator.live.programs.manager_program import Options, settings_of
 from emulator.live.wire.submitted_job import StreamingJob, check, others_wanted
 from emulator.scenario.resource_types import read_resource_types
-from tests.unit.scheduler_files import ABSOLUTE, NESTED, write_file
+from tests.unit.scheduler_files import ABSOLUTE, MEMORY_ALONE, NESTED, write_file
 from yarnctl.errors import BadInput
 
 TYPES = {
@@ -66,6 +66,13 @@ def test_types_need_a_tree_of_shares(tmp_path: Path) -> None:
         work=tmp_path, resource_types=options.resource_types, scheduler_xml=write_file(tmp_path, NESTED)
     )
     assert settings_of(options).types == {"yarn.io/gpu": 4, "fpga": 0}
+
+
+def test_types_need_a_calculator_that_counts_them(tmp_path: Path) -> None:
+    queues = write_file(tmp_path, {**NESTED, "resource-calculator": MEMORY_ALONE})
+    options = Options(work=tmp_path, resource_types=types_file(tmp_path, TYPES), scheduler_xml=queues)
+    with pytest.raises(BadInput, match=r"counts memory alone.*set yarn\.scheduler\.capacity\.resource-calc"):
+        settings_of(options)
 
 
 def job(settings: dict[str, str]) -> StreamingJob:

@@ -17,7 +17,7 @@ from emulator.scenario.record import QueueEntry, WorkloadEntry
 from emulator.virtual.run import Run, run_scheme
 from emulator.virtual.schemes import SCHEMES
 from tests.thoroughness import more
-from tests.unit.scheduler_files import LABELLED, NESTED, USERS, write_file
+from tests.unit.scheduler_files import LABELLED, MEMORY_ALONE, NESTED, USERS, write_file
 from yarnctl.deciding.reasons.demand import QueueAtGuarantee
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.errors import BadInput
@@ -88,6 +88,23 @@ def test_the_controller_sees_the_tree(scenario):
     assert [view.queue for view in seen.parents] == ["", "eng"]
     assert seen.parents[0].priorities == {"res": 5}
     assert seen.parents[0].fair == ("res",)
+
+
+@pytest.mark.parametrize("scheme", ["natjam", *more(("yarn-tuned", "mix"))])
+def test_memory_alone_gives_what_nodes_with_vcores_enough_give(scenario, tmp_path, scheme):
+    keys = {**NESTED, "maximum-am-resource-percent": "0.5", "resource-calculator": MEMORY_ALONE}
+    (tmp_path / "memory").mkdir()
+    file = write_file(tmp_path / "memory", keys)
+    small = msgspec.structs.replace(
+        scenario, slots=None, node_memory_mib=5 * 1024, node_vcores=1, scheduler_xml=str(file)
+    )
+    check(small, PLACE)
+    results = []
+    for one in (scenario, small):
+        made = msgspec.structs.replace(setup(one), validate=True)
+        results.append(run_scheme(made, prepare(one).jobs, SCHEMES[scheme], MemoryJournal()).jobs)
+    assert results[0] == results[1]
+    assert prepare(small).identity != prepare(scenario).identity
 
 
 def test_a_tree_is_part_of_the_identity(scenario, tmp_path):

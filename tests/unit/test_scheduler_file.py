@@ -6,7 +6,7 @@ import pytest
 
 from emulator.cluster.entities import ParentConfig, TreeLeafConfig
 from emulator.scenario.scheduler_file import leaf_of, read_scheduler_file
-from tests.unit.scheduler_files import ABSOLUTE, LABELLED, NESTED, USERS, write_file
+from tests.unit.scheduler_files import ABSOLUTE, DOMINANT, LABELLED, MEMORY_ALONE, NESTED, USERS, write_file
 from yarnctl.errors import BadInput
 from yarnctl.units import Resources
 
@@ -118,9 +118,22 @@ def test_absolute_resources_are_read(tmp_path):
     assert [leaf.absolute_maximum for leaf in leaves] == [None, None, None, Resources(3072, 8)]
 
 
+@pytest.mark.parametrize(("calculator", "expected"), [(DOMINANT, False), (MEMORY_ALONE, True), (None, True)])
+def test_memory_alone_is_counted_without_the_key_as_in_hadoop(tmp_path, calculator, expected):
+    path = write_file(tmp_path, {**NESTED, "resource-calculator": calculator or "x"})
+    if calculator is None:
+        path.write_text(
+            path.read_text().replace("resource-calculator", "node-locality-delay").replace(">x<", ">-1<")
+        )
+    assert read_scheduler_file(path).counts_memory_alone is expected
+
+
 def test_hadoops_defaults_and_keys_that_grant_nothing_are_accepted(tmp_path):
     more = {
-        "maximum-applications": "10000", "node-locality-delay": "40", "queue-mappings": "",
+        "maximum-applications": "20000", "root.mkt.maximum-applications": "500",
+        "user-metrics.enable": "true", "root.mkt.default-application-priority": "3",
+        "root.maximum-application-lifetime": "86400", "root.mkt.default-application-lifetime": "3600",
+        "node-locality-delay": "40", "queue-mappings": "",
         "resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
         "root.capacity": "100", "root.acl_submit_applications": " ", "root.res.acl_administer_queue": "ann",
         "root.res.disable_preemption": "true", "root.accessible-node-labels": "*",

@@ -18,7 +18,7 @@ class ReasonOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
-    """A vector of memory (MiB) and virtual cores."""
+    """A vector of memory (MiB) and virtual cores (of a capacity that these do not limit: 0)."""
 
     memory_mib: int
     vcores: int

@@ -358,7 +358,8 @@ class AttachedPort:
             facts.append(EpochChanged(epoch, self._connection.clock()))
             self._connection.settling, self._node_counts = True, []
             self._connection.rejoining_until_ms = self._connection.clock() + REJOINING_MS
-            self._connection.configuration = None
+            self._connection.configuration = self._connection.calculator = None
+            self._connection.scheduler_keys = None
             if self._held is not None:
                 self._held.restart()
         self._epoch = epoch

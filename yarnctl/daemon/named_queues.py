@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -32,7 +32,9 @@ from yarnctl.deciding.reasons.queue_naming import (
 from yarnctl.deciding.settings import LossRule, Settings
 from yarnctl.errors import BadInput, YarnctlError
 from yarnctl.hadoop.resource_manager import ResourceManager
+from yarnctl.hadoop.wire.calculator import DOMINANT, KEY, UNKNOWN, shown_calculator
 from yarnctl.hadoop.wire.views import leaves, queue_tree
+from yarnctl.hadoop.wire.yarn import QueueInfo
 from yarnctl.journal.rendering import joined
 
 _LOG = logging.getLogger("yarnctl.daemon")
@@ -96,7 +98,7 @@ def admission_with_paths(options: AdmissionOptions, resolved: Resolved) -> Admis
 def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: bool) -> None:
     """Read the queues and resolve names.
 
-    Features of the scheduler that are not modelled are logged by name.
+    Features of the scheduler that are not modelled are logged by name, and an unknown calculator.
 
     Unless ``must_undo``, raises BadInput for names that no leaf queue has, for another scheduler, and for a
     Router of a federation.
@@ -107,8 +109,7 @@ def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: b
         root = manager.root_queue()
         names.read(queue_tree(root))
         names.read_states({leaf.path: leaf.queue.state for leaf in leaves(root)})
-        for one in unmodelled(_keys(manager), root):
-            _LOG.warning("not modelled: %s", one)
+        _name_features(manager, root)
     except YarnctlError as error:
         if isinstance(error, BadInput) and not must_undo:
             raise
@@ -119,13 +120,20 @@ def resolve_at_start(names: QueueNames, cluster: ClusterAddress, *, must_undo: b
     names.adopted = names.found is not None
 
 
-def _keys(manager: ResourceManager) -> dict[str, str]:
-    """Return the keys that the cluster shows; none of a source that does not answer."""
-    found: dict[str, str] = {}
-    for read in (manager.configuration, manager.scheduler_configuration):
-        with contextlib.suppress(YarnctlError):  # a store that cannot be changed shows none
-            found |= read()
-    return found
+def _name_features(manager: ResourceManager, root_queue: QueueInfo) -> None:
+    """Log the features that are not modelled, and that it is unknown what the scheduler counts."""
+    configuration, scheduler = _shown(manager.configuration), _shown(manager.scheduler_configuration)
+    for one in unmodelled({**(configuration or {}), **(scheduler or {})}, root_queue):
+        _LOG.warning("not modelled: %s", one)
+    if shown_calculator(root_queue, manager.nodes(), scheduler, configuration) is None:
+        _LOG.warning("%s, until answers show it; set %s=%s", UNKNOWN, KEY, DOMINANT)
+
+
+def _shown(read: Callable[[], dict[str, str]]) -> dict[str, str] | None:
+    """Return the keys that a source shows; None if it does not answer."""
+    with contextlib.suppress(YarnctlError):  # a store that cannot be changed shows none
+        return read()
+    return None
 
 
 def _options(names: QueueNames) -> str:

@@ -18,7 +18,7 @@ from yarnctl.deciding.ideal_shares import WHOLE_RATES, LeafShare, ShareQueue, al
 from yarnctl.deciding.model import ApplicationView, ParentView, Snapshot
 from yarnctl.deciding.order import Order
 from yarnctl.deciding.settings import Settings
-from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, minus, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, at_most, dominant, is_by_memory, minus, plus, times
 
 ROOT = "root"
 
@@ -120,7 +120,9 @@ class GuaranteeShares(NamedTuple):
 
 def guarantee_shares(snapshot: Snapshot, leaving: Iterable[Order], settings: Settings) -> GuaranteeShares:
     """Return the shares by which a snapshot is decided; ``leaving``: orders whose container is still used."""
-    rates = WHOLE_RATES._replace(ignored_over_ratio=settings.utilisation_tolerance_ratio)
+    rates = WHOLE_RATES._replace(
+        ignored_over_ratio=settings.utilisation_tolerance_ratio, memory_only=is_by_memory(snapshot.total)
+    )
     shares = all_shares(share_tree(snapshot, settings.may_be_preempted), rates)
     gives = {path: share.gives for path, share in shares.items() if share.gives != NOTHING}
     limits = GivenLimits(snapshot, gives, leaving)

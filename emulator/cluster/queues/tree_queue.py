@@ -15,7 +15,7 @@ from emulator.cluster.entities import (
     with_others,
 )
 from emulator.cluster.queues.user_shares import SMALLEST, UserShares
-from yarnctl.units import NOTHING, Resources, at_most, minus, plus
+from yarnctl.units import NOTHING, Resources, at_most, by_memory, is_by_memory, minus, plus
 
 
 class QueueSource(Protocol):
@@ -215,6 +215,10 @@ class TreeQueue:
         above = self.above
         assert above is not None
         wanted = [_absolute(each) for each in above.below]
+        if is_by_memory(above.guaranteed):
+            least_resources = by_memory(least_resources)
+            most_resources = None if most_resources is None else by_memory(most_resources)
+            wanted = [by_memory(each) for each in wanted]
         self.guaranteed = Resources(
             *(
                 own

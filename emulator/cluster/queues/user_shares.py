@@ -95,7 +95,7 @@ def single(number: float) -> float:
 
 def shares(size: Resources, total: Resources) -> tuple[int, ...]:
     """Return the shares of the cluster, the largest first, in a common unit."""
-    if len(size) > 2 or len(total) > 2:
+    if len(size) > 2 or len(total) > 2 or units.is_by_memory(total):
         return units.shares(size, at_least(total, Resources(1, 1)))
     first, second = size[0] * max(1, total[1]), size[1] * max(1, total[0])
     return (first, second) if first >= second else (second, first)

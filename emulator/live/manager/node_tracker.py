@@ -30,7 +30,7 @@ class NodeTracker:
         known = self._state.nodes.get(registration.node)
         phase_ms = self._phase_ms(registration, len(self._state.actor.nodes))
         size = registration.memory_mib, registration.vcores
-        if known is not None and (known.actor.total_mib, known.actor.total_vcores) == size:
+        if known is not None and (known.actor.total_mib, known.actor.true_vcores) == size:
             held = set(registration.running)
             for container in self._held.on(known):
                 if container.id in self._state.containers and container.id not in held:
@@ -51,6 +51,8 @@ class NodeTracker:
             number = len(self._state.actor.nodes)
             actor = Node(number, registration.memory_mib, registration.vcores, phase_ms)
             actor.name = registration.node
+            if self._state.counts_memory_alone:
+                actor.count_memory_alone()
             if isinstance(self._state.actor.scheduler, TreeScheduler):
                 actor.label = self._state.label_of(registration.node)
                 actor.others = actor.free_others = self._state.node_others

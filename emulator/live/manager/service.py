@@ -105,7 +105,7 @@ class MasterCalls:
                 Ask(
                     one.priority,
                     one.memory_mib,
-                    one.vcores,
+                    1 if self._state.counts_memory_alone else one.vcores,  # as Hadoop normalises it
                     off_switch=one.priority == 10,
                     others=others_in(types, one.others),
                     label=one.label,
@@ -374,5 +374,5 @@ class LiveResourceManager:
 
     def largest_node(self) -> Resources:
         """Return the size of the largest node that counts."""
-        sizes = (Resources(one.actor.total_mib, one.actor.total_vcores) for one in self.nodes.values())
+        sizes = (Resources(one.actor.total_mib, one.actor.true_vcores) for one in self.nodes.values())
         return max(sizes, default=Resources(0, 0))

@@ -241,9 +241,11 @@ class ManagerState:
         self.settings = settings
         self.epoch = epoch
         self.actor = ResourceManager(settings.queues, host, settings.parents)
+        self.counts_memory_alone = False
         if isinstance(self.actor.scheduler, TreeScheduler) and settings.keys:
             leaves = tuple(each for each in settings.queues if isinstance(each, TreeLeafConfig))
-            self.actor.scheduler.source = SchedulerFile(leaves, settings.parents, settings.keys)
+            file = SchedulerFile(leaves, settings.parents, settings.keys)
+            self.actor.scheduler.source, self.counts_memory_alone = file, file.counts_memory_alone
         if isinstance(self.actor.scheduler, TreeScheduler):
             self.actor.scheduler.set_labels({each.name: each.exclusive for each in settings.labels})
             self.actor.scheduler.types = tuple(settings.types)

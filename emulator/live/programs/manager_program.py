@@ -21,7 +21,8 @@ from emulator.live.store.webhdfs_server import Faults, WebHdfsServer
 from emulator.live.wire.http_server import bind, name_in, serve, url_of
 from emulator.live.wire.real_time_driver import RealTimeDriver
 from emulator.scenario.resource_types import read_resource_types
-from emulator.scenario.scheduler_file import read_scheduler_file
+from emulator.scenario.scheduler_file import SchedulerFile, read_scheduler_file
+from emulator.scenario.scheduler_keys import CALCULATOR, DOMINANT, PREFIX
 from yarnctl.errors import BadInput
 
 SUPERUSER = "yarnctl"
@@ -78,6 +79,9 @@ def _types(path: Path, settings: ManagerSettings) -> Mapping[str, int]:
     if not settings.parents:
         problem = "has no effect without --scheduler-xml"
         raise BadInput("--resource-types", problem, "give the queues in a file")
+    if SchedulerFile((), (), settings.keys).counts_memory_alone:
+        problem = "has no effect with a resource-calculator that counts memory alone, Hadoop's default"
+        raise BadInput("--resource-types", problem, f"set {PREFIX}{CALCULATOR}={DOMINANT} in --scheduler-xml")
     for queue in (*settings.parents, *settings.queues):
         if isinstance(queue, ParentConfig | TreeLeafConfig) and queue.absolute is not None:
             problem = f"root.{queue.name} has absolute resources of memory and vcores only"

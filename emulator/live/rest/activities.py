@@ -154,7 +154,7 @@ def _request(node: Node, ask: Ask, types: Sequence[str], state: str = "SKIPPED")
         said = (
             f"Node does not have sufficient resource for request, insufficient resources=[{', '.join(short)}]"
             f" required=<memory:{ask.memory_mib}, vCores:{ask.vcores}>"
-            f" available=<memory:{node.free_mib}, vCores:{node.free_vcores}>"
+            f" available=<memory:{node.free_mib}, vCores:{node.true_free_vcores}>"
         )
         element["children"] = [{"name": node.name, "allocationState": state, "diagnostic": said}]
     return element

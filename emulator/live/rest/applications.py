@@ -147,7 +147,8 @@ class Rows:
                 f"AM Resource Request = {_text(app.submission.am_size)} ; "
             )
         queue = app.actor.queue
-        limit = _text((queue.am_mib, int(queue.maximum_vcores * queue.config.am_ratio)))
+        most = Resources(queue.am_mib, int(queue.maximum_vcores * queue.config.am_ratio))
+        limit = _text(self._manager.actor.scheduler.shown(most))
         return (
             "Application is added to the scheduler and is not yet activated. "
             f"Queue's AM resource limit exceeded.  Details : AM Partition = <DEFAULT_PARTITION>; "

@@ -105,12 +105,10 @@ def metrics(manager: LiveResourceManager) -> dict[str, Any]:
     """Return ClusterMetrics: memory and vcores of nodes without a label, and of all across partitions."""
     every = list(manager.nodes.values())
     nodes = [node for node in every if not node.actor.label]
-    total_mib, total_vcores = manager.actor.total
+    total_mib, total_vcores = manager.actor.total[0], sum(node.actor.true_vcores for node in nodes)
     free_mib = sum(node.actor.free_mib for node in nodes)
-    free_vcores = sum(node.actor.free_vcores for node in nodes)
-    whole = vector(
-        sum(node.actor.total_mib for node in every), sum(node.actor.total_vcores for node in every)
-    )
+    free_vcores = sum(node.actor.true_free_vcores for node in nodes)
+    whole = vector(sum(node.actor.total_mib for node in every), sum(node.actor.true_vcores for node in every))
     held = vector(
         sum(node.actor.total_mib - node.actor.free_mib for node in every),
         sum(node.actor.total_vcores - node.actor.free_vcores for node in every),
@@ -157,7 +155,7 @@ def node_row(
     actor = node.actor
     used_mib = 0 if lost else actor.total_mib - actor.free_mib
     used_vcores = 0 if lost else actor.total_vcores - actor.free_vcores
-    free_mib, free_vcores = (0, 0) if lost else (actor.free_mib, actor.free_vcores)
+    free_mib, free_vcores = (0, 0) if lost else (actor.free_mib, actor.true_free_vcores)
     free_others = NOTHING if lost else actor.free_others
     used_others = NOTHING if lost else minus(actor.others, actor.free_others)
     total_others = NOTHING if lost else actor.others

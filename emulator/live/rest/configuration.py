@@ -255,9 +255,8 @@ class SchedulerConfiguration:
 
 def _keys(manager: LiveResourceManager) -> dict[str, str]:
     if manager.settings.keys:
-        general = ("resource-calculator", "node-locality-delay")
-        always: dict[str, str] = {f"{PREFIX}{key}": CONSTANT_FIELDS["schedulerKeys"][key] for key in general}
-        return {**always, **manager.settings.keys}
+        delay = "node-locality-delay"
+        return {f"{PREFIX}{delay}": CONSTANT_FIELDS["schedulerKeys"][delay], **manager.settings.keys}
     configs = [queue.config for queue in manager.actor.scheduler.queues.values()]
     keys = CONSTANT_FIELDS["schedulerKeys"] | {
         "maximum-am-resource-percent": f"{max((config.am_ratio for config in configs), default=0.1):g}",

@@ -164,8 +164,13 @@ def _fields(scheduler: TreeScheduler, queue: TreeQueue, total: Resources) -> Row
     most = _percent(share_most, outer_most)
     types = scheduler.types
     used = vector(queue.used_mib, queue.used_vcores, queue.used_others, types)
-    guaranteed = vector(queue.guaranteed[0], queue.guaranteed[1], queue.guaranteed_others, types)
-    maximum = vector(queue.maximum[0], queue.maximum[1], queue.maximum_others, types)
+    guaranteed, maximum = (
+        vector(*scheduler.shown(size), others, types)
+        for size, others in (
+            (queue.guaranteed, queue.guaranteed_others),
+            (queue.maximum, queue.maximum_others),
+        )
+    )
     of_total = max(
         (
             part / whole

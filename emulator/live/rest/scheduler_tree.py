@@ -16,6 +16,7 @@ from emulator.live.rest.cluster_info import requested, reservations, vector
 from emulator.live.rest.configuration import SchedulerConfiguration
 from emulator.live.rest.dialect import CONSTANT_FIELDS
 from emulator.live.rest.nested_queues import Row, partition, root_fields
+from yarnctl.units import Resources
 
 
 def usage(memory_mib: int, vcores: int, **more: dict[str, Any]) -> list[dict[str, Any]]:
@@ -36,10 +37,10 @@ def usage(memory_mib: int, vcores: int, **more: dict[str, Any]) -> list[dict[str
 def scheduler(manager: LiveResourceManager, conf: SchedulerConfiguration) -> dict[str, Any]:
     """Return schedulerInfo: root and the queues below it."""
     leaves = [_leaf(manager, queue, conf) for queue in manager.actor.scheduler.queues.values()]
-    total_mib, total_vcores = manager.actor.total
+    total_mib = manager.actor.total.memory_mib
     used_mib = sum(queue.used_mib for queue in manager.actor.scheduler.queues.values())
     used_percent = round(100 * used_mib / total_mib, 3) if total_mib else 0.0
-    largest, total = manager.largest_node(), vector(total_mib, total_vcores)
+    largest, total = manager.largest_node(), vector(*manager.actor.scheduler.shown(manager.actor.total))
     answer = CONSTANT_FIELDS["schedulerRoot"] | {
         "usedCapacity": used_percent,
         "queues": {"queue": leaves},
@@ -77,17 +78,23 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
     apps = [app for app in manager.applications.values() if app.actor.queue is queue]
     asks = [ask for app in apps for ask in app.actor.asks if not ask.label]
     pending = vector(*requested(asks), manager.actor.scheduler.types)
-    total_mib = manager.actor.total.memory_mib
-    used, maximum = vector(queue.used_mib, queue.used_vcores), vector(queue.maximum_mib, queue.maximum_vcores)
-    guaranteed = vector(*queue.guaranteed)
+    shown, total = manager.actor.scheduler.shown, manager.actor.total
+    used, most_resources = (
+        vector(queue.used_mib, queue.used_vcores),
+        shown(Resources(queue.maximum_mib, queue.maximum_vcores)),
+    )
+    guaranteed, maximum = vector(*shown(queue.guaranteed)), vector(*most_resources)
     capacity, most = round(config.capacity_ratio * 100, 6), round(config.maximum_ratio * 100, 6)
-    absolute_used = round(100 * queue.used_mib / total_mib, 3) if total_mib else 0.0
+    used_ratios = (
+        part / whole for part, whole in zip((queue.used_mib, queue.used_vcores), total, strict=True) if whole
+    )
+    absolute_used = round(100 * max(used_ratios, default=0.0), 3)
     own_used = (
         round(100 * queue.used_mib / queue.guaranteed.memory_mib, 3) if queue.guaranteed.memory_mib else 0.0
     )
     reserved = reservations(node for node in manager.nodes.values() if not node.actor.label)
     held = [reserved[app.number] for app in apps if app.number in reserved]
-    am_limit = vector(queue.am_mib, int(queue.maximum_vcores * config.am_ratio))
+    am_limit = vector(queue.am_mib, int(most_resources.vcores * config.am_ratio))
     am_used = vector(queue.am_used_mib, sum(app.actor.activated for app in apps))
     containers = sum(app.actor.containers for app in apps)
     return CONSTANT_FIELDS["schedulerLeaf"] | {
@@ -123,7 +130,7 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
         "numPendingApplications": sum(not app.actor.activated for app in apps),
         "numContainers": containers,
         "userLimit": conf.queue_number(queue.name, "minimum-user-limit-percent", 100),
-        "users": {"user": users} if (users := _users(apps, queue)) else {},
+        "users": {"user": users} if (users := _users(apps, queue, most_resources)) else {},
         "userLimitFactor": -1.0 if config.user_limit_factor is None else config.user_limit_factor,
         "configuredMaxAMResourceLimit": config.am_ratio,
         "AMResourceLimit": am_limit,
@@ -132,10 +139,9 @@ def _leaf(manager: LiveResourceManager, queue: LeafQueue, conf: SchedulerConfigu
     }  # fmt: skip
 
 
-def _users(apps: list[AppRecord], queue: LeafQueue) -> list[dict[str, Any]]:
-    limit = vector(queue.maximum_mib, queue.maximum_vcores)
-    if queue.user_mib is not None:
-        limit = vector(min(queue.user_mib, queue.maximum_mib), queue.maximum_vcores)
+def _users(apps: list[AppRecord], queue: LeafQueue, most_resources: Resources) -> list[dict[str, Any]]:
+    most_mib, vcores = most_resources
+    limit = vector(most_mib if queue.user_mib is None else min(queue.user_mib, most_mib), vcores)
     rows = []
     for user in sorted({app.submission.user for app in apps}):
         own = [app for app in apps if app.submission.user == user]

@@ -125,7 +125,7 @@ class FakeCluster:
     ``states``, ``policies``: state and ordering policy of a leaf, by the name in ``queues``.
     ``says_paths``: an application's row names its queue by the path. ``label_shares``: label -> leaf -> its
     share of the nodes with the label; ``shared``: the labels that are not exclusive; ``node_others``: node ->
-    its other resources by name.
+    its other resources by name. ``scheduler_keys`` None: the scheduler's store cannot be changed.
     """
 
     def __init__(self, mapped: bool = False) -> None:
@@ -146,6 +146,7 @@ class FakeCluster:
         self.preemption_disabled = True
         self.intra_disabled: bool | None = None
         self.configuration = {"yarn.resourcemanager.scheduler.monitor.enable": "false"}
+        self.scheduler_keys: dict[str, str] | None = None
         self.changes: list[str] = []
         self.granted_at_ms: dict[str, int] = {}
         self.groups_read: dict[str, int] = {}
@@ -359,6 +360,9 @@ class FakeCluster:
             return _json({"clusterInfo": {"id": self.epoch, "state": "STARTED", "haState": "ACTIVE"}})
         if path == "/scheduler":
             return _json({"scheduler": {"schedulerInfo": self._queues()}})
+        if path == "/scheduler-conf" and self.scheduler_keys is not None:
+            rows = [{"name": key, "value": value} for key, value in self.scheduler_keys.items()]
+            return _json({"property": rows})
         if path == "/nodes":
             return _json({"nodes": {"node": [self._node(name) for name in self.nodes]}})
         if path == "/apps":

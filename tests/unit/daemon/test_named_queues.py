@@ -240,6 +240,19 @@ def test_features_that_are_not_modelled_are_named_at_the_start(
     assert ran.warned("the ordering policy com.example.OwnOrderingPolicy of root.prod.etl") == 1
 
 
+@pytest.mark.parametrize(("scheduler_keys", "count"), [(None, 1), ({}, 0)])
+def test_an_unknown_resource_calculator_is_named_at_the_start(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    scheduler_keys: dict[str, str] | None,
+    count: int,
+) -> None:
+    with ChangingCluster() as cluster:
+        cluster.scheduler_keys = scheduler_keys
+        ran = Ran(cluster, tmp_path, caplog, ticks=2)
+    assert ran.warned("the resource calculator is unknown: yarnctl counts memory and vcores") == count
+
+
 def test_the_daemon_stands_aside_while_no_preemptable_leaf_is_left(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,7 +18,7 @@ from yarnctl.deciding.preemptor import ClusterDemand, DemandInput, demand
 from yarnctl.deciding.settings import PAPER, Settings, validate
 from yarnctl.errors import BadInput
 from yarnctl.journal.rendering import text
-from yarnctl.units import Resources
+from yarnctl.units import VCORES_A_MIB, Resources
 
 RULES = msgspec.structs.replace(GUARD_FREE, mode="guarantees", preempting_queues=(), preemptable_queues=())
 
@@ -255,3 +255,21 @@ def test_a_queue_that_gives_keeps_its_guarantee_with_large_tasks() -> None:
     assert not limits.may_take("root.c", Resources(1, 1)), "it has nothing to give"
     limits.take("root.b", slots(1))
     assert not limits.may_take("root.b"), "it has given its share"
+
+
+def test_guarantees_count_memory_alone_where_the_scheduler_does() -> None:
+    """Leaf b has its memory and more vcores, c has more memory; YARN's policy takes from c alone."""
+    snapshot = flat(
+        {"b": 6, "c": 12, "d": 6}, waits("a", "ask", (1, 6)), runs("b", "cores", 6), runs("c", "big", 12)
+    )
+    total = Resources(TOTAL.memory_mib, TOTAL.memory_mib * VCORES_A_MIB)
+    queues = []
+    for view in snapshot.queues:
+        guaranteed = Resources(view.guaranteed.memory_mib, view.guaranteed.memory_mib * VCORES_A_MIB)
+        used = Resources(view.used.memory_mib, 20) if view.queue == "root.b" else view.used
+        queues.append(msgspec.structs.replace(view, guaranteed=guaranteed, maximum=total, used=used))
+    snapshot = msgspec.structs.replace(snapshot, total=total, queues=tuple(queues))
+    shares = guarantee_shares(snapshot, (), RULES)
+    assert shares.victims() == ("root.c",)
+    assert shares.shares["root.c"].gives == Resources(slots(6).memory_mib, 0)
+    assert shares.shares["root.a"].ideal == Resources(slots(6).memory_mib, 0)

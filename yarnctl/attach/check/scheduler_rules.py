@@ -33,6 +33,9 @@ from yarnctl.attach.check.queue_shares import ShareTree, share_plan
 from yarnctl.attach.check.unmodelled import UnmodelledFeature, unmodelled
 from yarnctl.deciding.queue_names import NamedQueues, resolved
 from yarnctl.hadoop.resource_manager import LEAST_KEYS, USE_CAPACITY_SCHEDULER
+from yarnctl.hadoop.wire.calculator import DOMINANT, shown_calculator
+from yarnctl.hadoop.wire.calculator import KEY as CALCULATOR
+from yarnctl.hadoop.wire.calculator import UNKNOWN as UNKNOWN_CALCULATOR
 from yarnctl.hadoop.wire.node_activities import YarnWords
 from yarnctl.hadoop.wire.views import Leaf, leaves, other_resources, shown_name
 from yarnctl.hadoop.wire.yarn import MODELLED, QueueInfo, label_in
@@ -45,6 +48,7 @@ AM_RATIO_MIN, AM_RATIO_GOOD = 0.2, 0.5
 ONE_QUEUE = "not needed with --mode deadlines: production and research share one queue"
 BY_GUARANTEE = "not needed with --mode guarantees: each queue takes up to its own guarantee"
 PRIORITY_LEVELS_MIN = 10  # With fewer, jobs with different deadlines share one, in order of arrival
+RESTART = " and restart the ResourceManager"
 BY_PRIORITY = "fifo"  # And its variants, by name or class: they serve the higher priority first
 
 
@@ -521,20 +525,16 @@ def max_priority(facts: Facts) -> CheckResult:
 
 
 def calculator(facts: Facts) -> CheckResult:
-    """The daemon counts MiB and vcores. A scheduler that counts MiB only sees more free capacity."""
-    key = "resource-calculator"
-    value = facts.capacity(key)
-    if value is None and facts.counted is None:
-        value = facts.scheduler_key(key, "DefaultResourceCalculator")
-    keys = {key: "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"}
-    fix = set_keys(facts, keys, " and restart the ResourceManager")
-    if value is not None:
-        name = value.rpartition(".")[2]
-        return ok(name) if name == "DominantResourceCalculator" else warn(name or "the key is empty", fix)
-    if facts.counted is not None:
-        said = f"the scheduler counts {', '.join(facts.counted) or 'no resource'}"
-        return ok(said) if "vcores" in facts.counted else warn(said, fix)
-    return unknown(f"the default counts MiB only; {_no_scheduler_keys(facts)}", fix)
+    """Yarnctl counts as the scheduler does: memory and vcores, or memory alone, Hadoop's default."""
+    if facts.root is None:
+        return unknown(facts.unseen("root"))
+    found = shown_calculator(facts.root, facts.nodes or (), facts.scheduler, facts.configuration)
+    if found == "dominant":
+        return ok("the scheduler counts every resource")
+    if found == "memory":
+        return ok("the scheduler counts memory alone")
+    keys = {CALCULATOR.removeprefix(CAPACITY): DOMINANT}
+    return unknown(f"{UNKNOWN_CALCULATOR}; {_no_scheduler_keys(facts)}", set_keys(facts, keys, RESTART))
 
 
 def locality_delay(facts: Facts) -> CheckResult:

@@ -9,7 +9,8 @@ ResourceManager's configuration only if the user named none; a wildcard address 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -34,6 +35,7 @@ from yarnctl.hadoop.resource_manager import ResourceManager
 from yarnctl.hadoop.site_xml import HadoopSite, SiteEntry
 from yarnctl.hadoop.webhdfs import FileStatus, WebHdfs
 from yarnctl.hadoop.wire import yarn
+from yarnctl.hadoop.wire.calculator import Calculator, calculator_in_use, shown_calculator
 from yarnctl.hadoop.wire.views import Leaf
 from yarnctl.task_runner.runner.protocol.stores import SMALL_FILE_BYTES, Entry, Store, StoreError, Unusable
 
@@ -217,7 +219,8 @@ class Connection:
     ``hdfs`` None: no task can be suspended.
     ``settling``: the ResourceManager has just started to answer, and its number of nodes is not constant yet.
     ``rejoining_until_ms``: until then a container that it does not list may live on a node that is not back.
-    ``configuration`` is the ResourceManager's own (None: not read yet).
+    ``configuration`` is the ResourceManager's own (None: not read yet); ``calculator`` that of its scheduler
+    (None: unknown).
     ``queues`` None: those of the settings.
     """
 
@@ -256,6 +259,8 @@ class Connection:
         self.left_alone_users = attachment.left_alone_users
         self.leaves: tuple[Leaf, ...] = ()
         self.configuration: Mapping[str, str] | None = None
+        self.calculator: Calculator | None = None
+        self.scheduler_keys: Mapping[str, str] | None = None
         self.settling = True
         self.rejoining_until_ms = 0
         self.last_problem: ModeReason | None = None
@@ -299,6 +304,21 @@ class Connection:
             self._configuration_at_ms = now_ms
         except YarnctlError as problem:
             self.last_problem = ClusterFault(str(problem)[:FAULT_MAX])
+        if self.calculator is None:
+            with contextlib.suppress(YarnctlError):  # a store that cannot be changed shows no keys
+                self.scheduler_keys = self.manager.scheduler_configuration()
+
+    def note_calculator(self, root_queue: yarn.QueueInfo, nodes: Sequence[yarn.NodeRow]) -> None:
+        """Note what answers show of the scheduler's calculator; it changes only with a restart."""
+        self.calculator = (
+            calculator_in_use(root_queue, nodes)
+            or self.calculator
+            or shown_calculator(None, nodes, self.scheduler_keys, self.configuration)
+        )
+
+    def offers(self, node: yarn.NodeRow) -> bool:
+        """Return whether a node has free capacity of what the scheduler counts."""
+        return node.free.memory_mib > 0 and (self.calculator == "memory" or node.free.vcores > 0)
 
     def close(self) -> None:
         """End the threads of the calls."""

@@ -40,6 +40,7 @@ from yarnctl.hadoop.http.answers import Missing
 from yarnctl.hadoop.resource_manager import ENDED, least_in
 from yarnctl.hadoop.wire import views, yarn
 from yarnctl.hadoop.wire.active_limits import active_limits
+from yarnctl.hadoop.wire.calculator import by_memory
 from yarnctl.units import NOTHING, Resources, fits, minus, plus
 
 RESERVED = "RESERVED"
@@ -222,6 +223,9 @@ class ClusterObserver:
     ) -> Snapshot:
         """Return the current snapshot; ``why_not``: applications that may not be suspended."""
         self._note_names(nodes)
+        self._connection.note_calculator(root_queue, nodes)
+        if self._connection.calculator == "memory":
+            root_queue, nodes = by_memory(root_queue, nodes)
         demand = self._demand()
         self._activities.suspects = ()
         held_back = self._held_back()
@@ -523,7 +527,7 @@ class ClusterObserver:
                 for node, room in free.items()
                 if any(not fits(size, room) and fits(size, totals[node]) for size in possible)
                 and room.memory_mib >= least_mib
-                and rows[node].available_vcores != 0  # below 0: the scheduler does not count vcores
+                and rows[node].available_vcores > 0
             ]
             count = min(map(len, ways))
             certain = len(candidates) <= count

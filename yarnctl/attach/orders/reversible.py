@@ -82,6 +82,7 @@ class ApplicationPriority:
     """
 
     def __init__(self, connection: Connection, new_activities: Callable[[], ActivityReader]) -> None:
+        self._connection = connection
         self._manager = connection.manager
         self._clock = connection.clock
         self._new_activities = new_activities
@@ -107,7 +108,7 @@ class ApplicationPriority:
         """Return the reading of an application that ``/apps`` shows with the value before."""
         now_ms = self._clock()
         look = self._looks.setdefault(change.target, _Look(now_ms, self._new_activities()))
-        free = [(node.free, node.node) for node in self._manager.nodes() if min(node.free) > 0]
+        free = [(node.free, node.node) for node in self._manager.nodes() if self._connection.offers(node)]
         look.activities.renew([node for _, node in sorted(free, reverse=True)[:LOOKED_AT]])
         level = look.activities.priority(change.target)
         may_show = bool(free) and not look.activities.is_paused

@@ -483,13 +483,7 @@ def cluster_room(
 
     A node that is being decommissioned counts in the total (its containers run) but has no free capacity.
     """
-    sizes = Counter[Resources]()
-    for capacity, alike in groupby(nodes, _CAPACITY):  # thousands of nodes have few sizes
-        rows = list(alike)
-        if capacity is not None and capacity.memory_mib > 0:
-            sizes[rows[0].total_of(names)] += len(rows)
-        else:
-            sizes.update(node.total_of(names) for node in rows)
+    sizes = _sizes(nodes, names)
     largest = max(sizes, default=NOTHING)
     for size in sizes if names else ():  # the most of each: a node with GPUs may have less memory
         largest = at_least(largest, size)
@@ -498,6 +492,22 @@ def cluster_room(
     if names:  # a node without free memory counts with its free GPUs once memory is freed there
         free = {node: size for node, size in free.items() if size[0] > 0 or any(size[2:])}
     return _sum_of(times(size, count) for size, count in sizes.items()), largest, free
+
+
+def total_of(nodes: Iterable[yarn.NodeRow], names: Sequence[str] = ()) -> Resources:
+    """Return the total over nodes."""
+    return _sum_of(times(size, count) for size, count in _sizes(nodes, names).items())
+
+
+def _sizes(nodes: Iterable[yarn.NodeRow], names: Sequence[str]) -> Counter[Resources]:
+    sizes = Counter[Resources]()
+    for capacity, alike in groupby(nodes, _CAPACITY):  # thousands of nodes have few sizes
+        rows = list(alike)
+        if capacity is not None and capacity.memory_mib > 0:
+            sizes[rows[0].total_of(names)] += len(rows)
+        else:
+            sizes.update(node.total_of(names) for node in rows)
+    return sizes
 
 
 def node_totals(

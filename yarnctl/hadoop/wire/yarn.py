@@ -467,8 +467,9 @@ class QueueInfo(msgspec.Struct, frozen=True):
 
     ``guaranteed`` and ``maximum`` (min/maxEffectiveCapacity) are None in the root and where a
     version lacks them; shares are then the percentages of the whole cluster. ``user_limit_percent`` is
-    minimum-user-limit-percent; ``ordering_policy`` ("": not shown) is that of a leaf's applications, or of a
-    parent's children.
+    minimum-user-limit-percent; ``used_percent`` (-1: not shown) is the share of the cluster that the
+    resource calculator makes of ``used``; ``ordering_policy`` ("": not shown) is that of a leaf's
+    applications, or of a parent's children.
     ``default_label`` is the label of a leaf's containers that ask for none. ``capacity_percent`` and
     ``capacity_max_percent`` are parts of the parent's; ``am_ratio`` is the part of a leaf that masters may
     use; ``acls`` are shown from 3.3 on. ``created`` is "dynamicLegacy" or "dynamicFlexible" for a queue that
@@ -480,6 +481,7 @@ class QueueInfo(msgspec.Struct, frozen=True):
     queue_type: str = field(name="queueType", default="")
     guaranteed_percent: float = field(name="absoluteCapacity", default=100.0)
     maximum_percent: float = field(name="absoluteMaxCapacity", default=100.0)
+    used_percent: float = field(name="absoluteUsedCapacity", default=-1.0)
     guaranteed: Vector | None = field(name="minEffectiveCapacity", default=None)
     maximum: Vector | None = field(name="maxEffectiveCapacity", default=None)
     used: Vector = field(name="resourcesUsed", default=Vector())

@@ -52,7 +52,7 @@ from yarnctl.journal.rendering import joined, said, text
 from yarnctl.restoring.change_file import command_for, described
 from yarnctl.service.answers.foretold import when_of
 from yarnctl.service.answers.of_newest import OfNewest
-from yarnctl.units import Resources
+from yarnctl.units import Resources, is_by_memory
 
 UNSEEN_MIB = 1024
 VERSION = version("yarnctl")
@@ -71,8 +71,8 @@ def page(
 
 
 def size(resources: Resources) -> Size:
-    """Return a vector."""
-    return Size(memory_mib=resources[0], vcores=resources[1])
+    """Return a vector; no vcores of a capacity that they do not limit."""
+    return Size(memory_mib=resources[0], vcores=0 if is_by_memory(resources) else resources[1])
 
 
 def read_off(kind: type[Answer], /, *sources: object, **given: object) -> Answer:
