@@ -178,12 +178,6 @@ class Readers:
                 why = OtherKind(row.kind[:40]) if is_preemptable else InNoPreemptableQueue()
                 self.reasons[row.application] = why
 
-    def _is_new(self, row: yarn.AppInfo) -> bool:
-        """Return whether an application is in its first time, by our clock: an unchanged row gets old."""
-        now_ms = self._connection.clock()
-        began_ms = self._began_at_ms.setdefault(row.application, now_ms - row.elapsed_ms)
-        return row.elapsed_ms > 0 and now_ms - began_ms < STARTING_MS
-
     def drop(self, applications: Iterable[str]) -> None:
         """Drop applications that have ended."""
         for name in (gone := tuple(applications)):
