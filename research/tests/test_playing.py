@@ -81,3 +81,16 @@ def test_it_goes_on_where_it_stopped(campaign, played, tmp_path):
 def test_no_run_begins_when_the_time_is_over(campaign, played, tmp_path):
     bench.play(CLUSTER, campaign, SCHEMES, tmp_path, tmp_path, time.monotonic() - 1)
     assert (campaign.runs, played[0]) == ([], [])
+
+
+def test_what_was_tried_has_its_plan_and_how_it_ended() -> None:
+    def broken() -> dict[str, int]:
+        raise ValueError("no order in /tmp/folder/file")
+
+    played, failed = (
+        bench.tried({"number": 1}, 2, lambda: {"freed": 3}),
+        bench.tried({"number": 4}, 2, broken),
+    )
+    assert (played["number"], played["sitting"], played["freed"]) == (1, 2, 3)
+    assert list(failed) == ["number", "sitting", "began", "load_before", "failed"]
+    assert failed["failed"] == "failed: ValueError: no order in PATH"

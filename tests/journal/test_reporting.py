@@ -217,10 +217,11 @@ def test_an_awaited_container_counts_once_its_application_requests_less(
     """If another application received it, the request is decided again."""
     first, second, third = pending
     reporting = Reporting()
-    for record in (
+    shown: list[Record] = [
         steps[0], look(["map", "reduce"]), requesting(50_000, first), awaited(50_000, "c1"),
         requesting(80_000, second), awaited(80_000, "c2"), requesting(110_000, third),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for record in shown:
         reporting.apply(record, ())
     assert reporting.report(0).waited_less.estimated == received
 

@@ -249,6 +249,18 @@ def test_an_operator_pauses_with_a_token(chromium):
         handle.stop()
 
 
+def test_without_tokens_a_sentence_is_shown_in_place_of_the_pause_form(
+    chromium, served, served_without_token
+):
+    for daemon, visible, absent in (
+        (served, "#pause-form", "#no-tokens"),
+        (served_without_token, "#no-tokens", "#pause-form"),
+    ):
+        shown(chromium, daemon.url, "operator")
+        assert chromium.script("return document.querySelector(arguments[0]).checkVisibility()", visible)
+        assert not chromium.script("return document.querySelector(arguments[0]).checkVisibility()", absent)
+
+
 def test_it_follows_the_view(page, served):
     served.view = last()
     page.until("document.body.innerText.includes('no order is open')")

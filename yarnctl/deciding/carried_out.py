@@ -52,8 +52,8 @@ def shortages(
     if not leaving:
         return {}
     expected = list(ledger.expected_room(inputs.as_of_ms))
-    snapshot, ending = _returned(inputs.granting, returning), [*inputs.here(expected), *leaving]
-    outcomes = _outcomes(snapshot, ending, inputs.elsewhere(expected))
+    ending: list[Order | EndingContainer] = [*inputs.here(expected), *leaving]
+    outcomes = _outcomes(_returned(inputs.granting, returning), ending, inputs.elsewhere(expected))
     found = {}
     for name, count in promised.items():
         lack = count + placed_before.get(name, 0) - min(after.get(name, 0) for after in outcomes)

@@ -46,6 +46,7 @@ from yarnctl.deciding.reasons.demand import (
     NoQueueOverGuarantee,
     NotActivated,
     NotGranted,
+    OnItsWay,
     OthersFirst,
     OutsideHours,
     QueueAtGuarantee,
@@ -349,6 +350,13 @@ def _modelled_demand(
         if name not in admitted and is_requester(wish.application)
     ]
     requesters = {wish.application.application for wish in wishes}
+    reasons |= {  # all that such an application may have is free, behind requests that are served first
+        name: OthersFirst()
+        for name, why in reasons.items()
+        if isinstance(why, OnItsWay)
+        and not ledger.promised(name, inputs.as_of_ms, inputs.is_here)
+        and name not in inputs.stale
+    }
     reasons |= beyond | {view.application: NotGranted() for view in in_vain}
     refused = [
         (_trigger(inputs, view, placed.get(view.application, 0), ledger, (), why), why)

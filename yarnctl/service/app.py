@@ -113,7 +113,7 @@ def make_app(
     app.include_router(run_routes(source))
     app.include_router(question_routes(what_if, None if open_reads else tokens))
     app.include_router(event_routes(source, watch))
-    app.include_router(page_routes())
+    app.include_router(page_routes(accepts_commands=len(tokens) > 0))
     app.add_middleware(Conditional, source=newest, watch=watch)
     app.add_middleware(Guards, names=names, tokens=None if open_reads else tokens)
     app.add_middleware(Audited, tokens=tokens)
@@ -147,12 +147,18 @@ def restricted(source: Callable[[], View]) -> Callable[[], View]:
     return seen
 
 
-def page_routes() -> APIRouter:
-    """Return a route for each file; the files are read once, at the start."""
+def page_routes(*, accepts_commands: bool) -> APIRouter:
+    """Return a route for each file; the files are read once, at the start.
+
+    Without ``accepts_commands`` the page explains why it has no form for them.
+    """
     router = APIRouter(include_in_schema=False)
     folder = files("yarnctl.service").joinpath("page")
     for path, name in PAGE_FILES.items():
-        _add(router, path, folder.joinpath(name).read_bytes(), TYPES[name.rpartition(".")[2]])
+        content = folder.joinpath(name).read_bytes()
+        if not accepts_commands:
+            content = content.replace(b"<body>", b'<body class="no-tokens">')
+        _add(router, path, content, TYPES[name.rpartition(".")[2]])
     return router
 
 

@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from tests.hadoop.launcher import Cluster
 from yarn_research.campaigns.beginning import goes_on
 from yarn_research.campaigns.campaign import FOLDER, Campaign, named, write
 from yarn_research.campaigns.overhead import interruptions, timetable
-from yarn_research.campaigns.provenance import load
+from yarn_research.campaigns.provenance import load, now
 from yarn_research.campaigns.recording import before, begin, configuration
 from yarn_research.campaigns.schemes import ALL, SCHEMES, Scheme
 from yarn_research.campaigns.summary import beside, told
@@ -187,6 +187,17 @@ def failure(problem: Exception) -> str:
     """Return why a run failed, without the paths of this machine."""
     first = (str(problem).splitlines() or [""])[0]
     return re.sub(r"(?:/[\w.+-]+){2,}", "PATH", f"failed: {type(problem).__name__}: {first}")[:MOST]
+
+
+def tried(plan: Mapping[str, Any], sitting: int, play: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a plan's row: when it began, and what ``play`` returned or, under ``failed``, why it failed."""
+    row = {**plan, "sitting": sitting, "began": now(), "load_before": load()}
+    try:
+        row |= play()
+    except Exception as problem:
+        row["failed"] = failure(problem)
+        traceback.print_exc()
+    return row
 
 
 def jobs() -> dict[str, Plan]:

@@ -28,9 +28,9 @@ import math
 import shutil
 import tempfile
 import time
-import traceback
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,9 +44,9 @@ from tests.hadoop.jobs import FINAL, Job, Plan
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.spark_draining import SHAPE, event_log_in, plugin_in
 from tests.hadoop.spark_records import asked
-from yarn_research.campaigns.bench import failure
+from yarn_research.campaigns.bench import tried
 from yarn_research.campaigns.kept_file import gone_on, keep
-from yarn_research.campaigns.provenance import head, load, machine, now
+from yarn_research.campaigns.provenance import head, machine, now
 from yarn_research.campaigns.schemes import MUTABLE
 from yarn_research.campaigns.spark_events import read
 from yarn_research.campaigns.spark_map_stages import service_settings, shuffle_service
@@ -260,13 +260,8 @@ def play(stage: Stage, kept: Idle, file: Path, ends_s: float) -> None:
             continue
         if time.monotonic() > ends_s:
             return
-        row: Row = {"number": number, "kind": kind, "allocation": allocation, "sitting": len(kept.sittings)}
-        row |= {"began": now(), "load_before": load()}
-        try:
-            row |= play_one(stage, number)
-        except Exception as problem:
-            row["failed"] = failure(problem)
-            traceback.print_exc()
+        plan = {"number": number, "kind": kind, "allocation": allocation}
+        row = tried(plan, len(kept.sittings), partial(play_one, stage, number))
         kept.rows.append(row)
         keep(file, kept)
         bursts = [burst["given_s"] for burst in row.get("bursts", [])]

@@ -37,9 +37,9 @@ import socket
 import subprocess
 import tempfile
 import time
-import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from statistics import median
@@ -52,9 +52,9 @@ from tests.hadoop.artifacts import SPARK, spark_home
 from tests.hadoop.attached import prepare
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.spark_draining import SHAPE, SparkJob, Work, event_log_in, expected_digest, plugin_in
-from yarn_research.campaigns.bench import failure
+from yarn_research.campaigns.bench import tried
 from yarn_research.campaigns.kept_file import gone_on, keep
-from yarn_research.campaigns.provenance import head, load, machine, now
+from yarn_research.campaigns.provenance import head, machine, now
 from yarn_research.campaigns.spark_events import NO_FAILURES, Told, read
 from yarn_research.campaigns.spark_soak_runs import now_ms, port_to, until_gone
 from yarn_research.campaigns.spark_soak_set import Allocation
@@ -354,13 +354,8 @@ def play(stage: Stage, kept: MapStages, file: Path, drains: Sequence[Drained], e
         if is_enough(kept.rows) or time.monotonic() > ends_s:
             return
         began_s = time.monotonic()
-        row: Row = {**drain._asdict(), "sitting": len(kept.sittings), "began": now(), "load_before": load()}
-        try:
-            row |= play_one(stage, drain)
-        except Exception as problem:
-            failed += 1
-            row["failed"] = failure(problem)
-            traceback.print_exc()
+        row = tried(drain._asdict(), len(kept.sittings), partial(play_one, stage, drain))
+        failed += "failed" in row
         kept.rows.append({**row, "took_s": round(time.monotonic() - began_s, 1)})
         keep(file, kept)
         told = {

@@ -10,7 +10,7 @@ import math
 import shutil
 import tempfile
 import time
-import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from tests.hadoop.attached import prepare
 from tests.hadoop.hdfs import Hdfs
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.spark_draining import SHAPE, plugin_in
-from yarn_research.campaigns.bench import failure
+from yarn_research.campaigns.bench import tried
 from yarn_research.campaigns.kept_file import gone_on, keep
-from yarn_research.campaigns.provenance import head, load, machine, now
+from yarn_research.campaigns.provenance import head, machine, now
 from yarn_research.campaigns.spark_soak_judging import judged, table
 from yarn_research.campaigns.spark_soak_runs import FALLBACK, Stage, run_once
 from yarn_research.campaigns.spark_soak_set import EXECUTORS, Planned, planned
@@ -57,14 +57,9 @@ def play(stage: Stage, soak: Soak, file: Path, ends_s: float) -> None:
             click.echo("no time is left: no further run begins", err=True)
             return
         began_s = time.monotonic()
-        row: dict[str, Any] = {**run._asdict(), "executors": EXECUTORS, "sitting": len(soak.sittings)}
-        row |= {"began": now(), "load_before": load()}
-        try:
-            row |= run_once(stage, run)
-        except Exception as problem:
-            failed += 1
-            row["failed"] = failure(problem)
-            traceback.print_exc()
+        plan = {**run._asdict(), "executors": EXECUTORS}
+        row = tried(plan, len(soak.sittings), partial(run_once, stage, run))
+        failed += "failed" in row
         soak.runs.append({**row, "took_s": round(time.monotonic() - began_s, 1)})
         keep(file, soak)
         _progress(soak.runs[-1], run)

@@ -30,7 +30,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -47,9 +46,9 @@ from tests.hadoop.attached import prepare
 from tests.hadoop.jobs import YARNCTL
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.spark_draining import SHAPE, environment_of, event_log_in, plugin_in, submit_words
-from yarn_research.campaigns.bench import failure
+from yarn_research.campaigns.bench import tried
 from yarn_research.campaigns.kept_file import gone_on, keep
-from yarn_research.campaigns.provenance import head, load, machine, now
+from yarn_research.campaigns.provenance import head, machine, now
 from yarn_research.campaigns.spark_events import read
 from yarn_research.campaigns.spark_soak_runs import now_ms, port_to
 from yarnctl.attach.port import AttachedPort
@@ -289,13 +288,7 @@ def play(stage: Stage, kept: Streaming, file: Path, ends_s: float) -> None:
             continue
         if time.monotonic() > ends_s:
             return
-        row: Row = {"number": number, "route": route, "sitting": len(kept.sittings)}
-        row |= {"began": now(), "load_before": load()}
-        try:
-            row |= play_one(stage, number)
-        except Exception as problem:
-            row["failed"] = failure(problem)
-            traceback.print_exc()
+        row = tried({"number": number, "route": route}, len(kept.sittings), partial(play_one, stage, number))
         kept.rows.append(row)
         keep(file, kept)
         told = {name: row[name] for name in ("values", "missing", "twice", "stage_attempts") if name in row}

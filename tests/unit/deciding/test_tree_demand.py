@@ -100,6 +100,18 @@ def test_a_plan_is_carried_out_in_the_order_of_what_is_left_of_all_partitions(no
     assert shortages([("p1", choice)], inputs, ordered(**nodes), {}) == lacks
 
 
+@pytest.mark.parametrize(
+    ("orders", "why"),
+    [({}, "YARN serves other applications first"), ({"r": "n3"}, "open orders already cover the shortfall")],
+)
+def test_open_orders_are_a_reason_for_applications_that_have_some(orders, why):
+    """The queue's share is three slots for a, and two for p1, which are free behind the request of a."""
+    rows = [waits("res", "a", (3, 1)), waits("res", "p1", (1, 9), rank=1), runs("eng.lab", "lab", 19)]
+    inputs = DemandInput(tree({"res": 3, "eng.lab": 19}, *rows, free={"n1": 1, "n2": 1}), 0, 0)
+    made = demand(inputs, ordered(**orders), settings("", "", mode="guarantees"))
+    assert {trigger.application: text(each) for trigger, each in made.refused} == {"p1": why}
+
+
 # --- a real nested tree: root.prod {etl, serving} 70 %, root.research {ds, adhoc} 30 %, 100 slots ----
 
 BOTH = settings("prod.etl prod.serving", "research.ds research.adhoc")
