@@ -479,8 +479,8 @@ def _place_on_shared(
         tree.close_idle()
 
 
-def _served(part: Snapshot) -> ServedPartition:
-    return ServedPartition(part, model_queues(part, ()), FreeCapacity(part.free_by_node))
+def _served(snapshot: Snapshot) -> ServedPartition:
+    return ServedPartition(snapshot, model_queues(snapshot, ()), FreeCapacity(snapshot.free_by_node))
 
 
 def _limits(
