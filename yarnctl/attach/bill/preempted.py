@@ -108,8 +108,8 @@ class Giving(msgspec.Struct, frozen=True, kw_only=True):
     """How much of a queue's work jobs of one kind held, and by which lever they could give containers.
 
     It is an upper bound: no history is read of jobs that lost nothing, so that masters, maps without a budget
-    and reduces that no program resumes count, too. ``enrolled_ratio``: the part of it whose jobs allow a drain
-    or a loss by their tags.
+    and reduces that no program resumes count, too. ``enrolled_ratio``: the part of it whose jobs allow a
+    drain or a loss by their tags.
     """
 
     queue: str
