@@ -7,6 +7,9 @@ found; its pending containers times that span are added to the cause.
 masters     the limit on application masters, or on parallel applications, keeps it pending
 limit       the maximum of its queue, of a parent or for its user, or its ideal share
 budget      tasks that may be killed: no loss budget is left for them, or nothing may be lost at all
+repeats     tasks that were killed as often as one task may be within the window of the loss budget
+late        tasks whose containers would be free later than a lever may take
+worth       tasks whose end is near: to wait for it costs less than to free their containers
 unwrapped   tasks that have no task runner, or opted out
 nothing     no other task, or no queue, that containers may be taken from
 reserved    YARN would give the container on its node to the application that reserves it
@@ -28,8 +31,8 @@ from yarnctl.deciding.reasons import demand
 from yarnctl.deciding.waiting_verdicts import CauseCode, WaitingVerdict
 
 TimeCause = Literal[
-    "masters", "limit", "budget", "unwrapped", "nothing", "reserved", "in-flight", "lever", "governor",
-    "others", "grant",
+    "masters", "limit", "budget", "repeats", "late", "worth", "unwrapped", "nothing", "reserved", "in-flight",
+    "lever", "governor", "others", "grant",
 ]  # fmt: skip
 TIME_CAUSES: tuple[TimeCause, ...] = get_args(TimeCause)
 
@@ -37,6 +40,9 @@ SAVES: dict[TimeCause, str] = {
     "masters": "raise maximum-am-resource-percent, or max-parallel-apps, of the production queue",
     "limit": "raise the maximum, or the user limit, of the production queue",
     "budget": "raise --may-lose",
+    "repeats": "run more jobs in research; kills of one task are limited",
+    "late": "raise --room-within",
+    "worth": "raise --second-worth; now it costs less to wait for the tasks",
     "unwrapped": "submit research jobs with yarnctl wrap",
     "reserved": "wait until YARN serves the reservation",
     "in-flight": "raise --in-flight",
@@ -60,7 +66,9 @@ _OF_TASKS: dict[CauseCode, TimeCause] = {
     "loss-budget": "budget",
     "job-loss-budget": "budget",
     "user-loss-budget": "budget",
-    "killed-lately": "budget",
+    "killed-lately": "repeats",
+    "not-in-time": "late",
+    "not-worth": "worth",
     "task-budget": "budget",
     "no-runner": "unwrapped",
     "left-alone": "unwrapped",

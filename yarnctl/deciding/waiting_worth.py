@@ -8,6 +8,10 @@ Law: :func:`waiting_for` reads the snapshot and nothing else, and no name. Count
   applications lets the next one start, whose end lets another one start: so ``N`` waiting ones are delayed
   ``N / M`` times by the delay of one. An application ends with its last container, so each of its pending
   requests has its part of that, and the last one all of it.
+
+Each pending request of a job has its own price: requests behind it in the same job are not counted in it.
+What a starting master requested in its last run is not read here: with ``--predicted-demand`` the forecast
+alone knows it.
 """
 
 from __future__ import annotations

@@ -48,7 +48,11 @@ def test_each_finding_has_a_cause(found: Any, cause: str) -> None:
     ("causes", "cause"),
     [
         ((("map", 3),), "budget"),
-        ((("loss-budget", 2), ("killed-lately", 2), ("no-runner", 3)), "budget"),
+        ((("loss-budget", 2), ("user-loss-budget", 2), ("no-runner", 3)), "budget"),
+        ((("loss-budget", 2), ("killed-lately", 3)), "repeats"),
+        ((("loss-budget", 2), ("killed-lately", 2)), "budget"),
+        ((("not-in-time", 3), ("no-runner", 2)), "late"),
+        ((("not-worth", 3), ("not-in-time", 2)), "worth"),
         ((("loss-budget", 2), ("no-runner", 3)), "unwrapped"),
         ((("left-alone", 1), ("not-checkpointable", 9)), "unwrapped"),
         ((("node-reserved", 1),), "reserved"),

@@ -7,6 +7,8 @@ const RECENT_MS = 60_000;
 const CLASSES = { preempting: "production", preemptable: "research", other: "other" };
 const CAUSES = {
   masters: "limits on application masters", limit: "limits of the queue or the user", budget: "no loss budget is left",
+  repeats: "tasks were killed as often as allowed", late: "levers would take too long",
+  worth: "to wait for tasks costs less than a lever",
   unwrapped: "research jobs without a task runner", nothing: "nothing can be taken", reserved: "reservations of YARN",
   "in-flight": "as many orders as allowed are open", lever: "ordered containers are being freed",
   governor: "the governor holds levers back", others: "YARN gives containers to others", grant: "YARN grants at heartbeats",
