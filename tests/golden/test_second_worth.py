@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tests.golden.mix_tables import RULES, given, mix_case, mix_settings, mixed, reasons, rules, told
+from tests.golden.mix_tables import NOW_MS, RULES, given, mix_case, mix_settings, mixed, reasons, rules, told
 from tests.golden.tables import task
 from yarnctl.deciding.case import Choice
 from yarnctl.deciding.draws import uniform
-from yarnctl.deciding.lever_times import KEPT_MS, LeverTime, LeverTimes, corrected
+from yarnctl.deciding.lever_times import KEPT_MS, LeverTime, LeverTimes, corrected, late_by_kind
 from yarnctl.deciding.loss_budget import LossLeft, TaskLoss
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, Snapshot, TaskView
 from yarnctl.deciding.order import Order, OrderVerb
@@ -228,10 +228,9 @@ def test_spans_follow_what_is_observed():
     times = LeverTimes()
     assert corrected(PRICED, times, 0) == PRICED
     for number in range(40):
-        times.freed(
-            freed("suspend", number * 1000), number * 1000 + (12_000 if number % 2 else 13_000), PRICED
-        )
-    found = times.by_verb["suspend"]
+        took_ms = 12_000 if number % 2 else 13_000
+        times.freed(freed("suspend", number * 1000), "suspend", number * 1000 + took_ms, PRICED)
+    found = times.by_kind["suspend"]
     assert found.samples == 8
     assert 12_300 <= found.mean_ms <= 12_700
     assert 400 <= found.spread_ms <= 700
@@ -243,8 +242,8 @@ def test_spans_follow_what_is_observed():
 
 def test_half_a_key_group_is_not_counted():
     times = LeverTimes()
-    times.freed(freed("suspend", 0, group_ms=6500), 12_400, PRICED)
-    assert times.by_verb["suspend"] == LeverTime("suspend", 2, 4000 + 5150 // 2, 5150 // 2, 12_400)
+    times.freed(freed("suspend", 0, group_ms=6500), "suspend", 12_400, PRICED)
+    assert times.by_kind["suspend"] == LeverTime("suspend", 2, 4000 + 5150 // 2, 5150 // 2, 12_400)
 
 
 def test_suspensions_of_long_key_groups_come_in_time():
@@ -255,16 +254,16 @@ def test_suspensions_of_long_key_groups_come_in_time():
         group_ms = 6000 + part[0]
         took_ms = 3900 + 2 * part[1] + group_ms * part[2] // 1000
         in_time += took_ms <= corrected(PRICED, times, at_ms).suspend_ms + group_ms
-        times.freed(freed("suspend", at_ms, group_ms=group_ms), at_ms + took_ms, PRICED)
+        times.freed(freed("suspend", at_ms, group_ms=group_ms), "suspend", at_ms + took_ms, PRICED)
         at_ms += 60_000
     assert in_time >= 0.95 * orders
-    assert times.by_verb["suspend"].long_ms <= 11_000, "the spread of a group and not of all suspensions"
+    assert times.by_kind["suspend"].long_ms <= 11_000, "the spread of a group and not of all suspensions"
 
 
 def test_a_span_that_is_never_observed_again_is_forgotten():
     times = LeverTimes()
-    times.freed(freed("kill", 0), 9000, PRICED)
-    assert times.by_verb["kill"] == LeverTime("kill", 2, 5000, 4000, 9000)
+    times.freed(freed("kill", 0), "kill", 9000, PRICED)
+    assert times.by_kind["kill"] == LeverTime("kill", 2, 5000, 4000, 9000)
     assert corrected(PRICED, times, 8999 + KEPT_MS).leave_ms == 13_000
     assert corrected(PRICED, times, 9000 + KEPT_MS).leave_ms == RULES.leave_ms
 
@@ -272,12 +271,41 @@ def test_a_span_that_is_never_observed_again_is_forgotten():
 @pytest.mark.parametrize(("took_ms", "mean_ms"), [(10_000, 0), (13_000, 1500), (7000, -1500), (6999, -1500)])
 def test_executors_are_corrected_by_what_they_report(took_ms, mean_ms):
     times = LeverTimes()
-    times.freed(freed("drain", 500, 10_000), 500 + took_ms, PRICED)
+    times.freed(freed("drain", 500, 10_000), "drain", 500 + took_ms, PRICED)
     assert times.of("drain", 20_000, PRICED).mean_ms == mean_ms
+
+
+def test_a_kind_of_lever_learns_nothing_of_another():
+    """A worker of Flink that left 9 s late, and a reduce whose end took 9 s, are no executor and no map."""
+    times = LeverTimes()
+    times.freed(freed("drain", 0, 3000), "rescale", 12_000, PRICED)
+    times.freed(freed("kill", 0), "end", 9000, PRICED)
+    late_ms = late_by_kind(PRICED, times, 20_000)
+    assert late_ms == {"drain": 0, "rescale": 4500 + 2 * 4500, "end": 5000 + 2 * 4000 - PRICED.leave_ms}
+    assert corrected(PRICED, times, 20_000) == PRICED
+    assert late_by_kind(RULES, times, 20_000) == {}
+
+
+LATE = [
+    # the task                  what is late            its lever, or none within 5 s
+    (task("e_0", 3000, kind="executor", able=True, cost_ms=9), {"rescale": 9000}, "drain e_0"),
+    (task("e_0", 3000, kind="executor", able=True, cost_ms=9), {"drain": 2001}, "1 unmet"),
+    (task("w_0", 3000, kind="worker", able=True, cost_ms=9), {"rescale": 2001}, "1 unmet"),
+    (task("w_0", 3000, kind="worker", able=True, cost_ms=9), {"drain": 9000}, "rescale w_0"),
+    (task("r_0", 90_000, since_ms=NOW_MS, able=False), {"end": 4001}, "1 unmet"),
+    (task("r_0", 90_000, since_ms=NOW_MS, able=False), {"end": 4000}, "end r_0"),
+    (task("m_0", 90_000, kind="map", since_ms=NOW_MS), {"end": 9000}, "kill m_0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("view", "late_ms", "expected"), LATE)
+def test_a_lever_that_is_late_is_out_of_time_and_no_other(view, late_ms, expected):
+    asked = given(["a"])._replace(late_ms=late_ms)
+    assert told(mixed(mix_case({"a": [view]}, 1), asked, mix_settings(PRICED))) == expected
 
 
 def test_a_clock_that_is_set_back_moves_the_last_instant():
     times = LeverTimes()
-    times.freed(freed("kill", 0), 9000, PRICED)
+    times.freed(freed("kill", 0), "kill", 9000, PRICED)
     times.set_back(4000)
-    assert times.by_verb["kill"].at_ms == 5000
+    assert times.by_kind["kill"].at_ms == 5000

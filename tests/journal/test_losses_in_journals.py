@@ -15,13 +15,14 @@ from tests.unit.deciding.test_mix import SHARES, a_map
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.held_windows import MARK_MS
 from yarnctl.deciding.inputs import Observed
+from yarnctl.deciding.ledger_state import LedgerState
 from yarnctl.deciding.loss_budget import LossState
 from yarnctl.deciding.model import Accepted, HeldTime, JobConsent, Kill
 from yarnctl.deciding.records import Record, State, decode, encode
 from yarnctl.deciding.settings import LeverSettings
 from yarnctl.errors import Different
 from yarnctl.journal.chain import MemoryJournal
-from yarnctl.journal.fold import Fold
+from yarnctl.journal.fold import Fold, ledger_of
 
 HOUR_MS = 3_600_000
 TAGGED = JobConsent("r", "u", 1.0)
@@ -89,13 +90,21 @@ def test_a_journal_with_prices_decides_again_to_the_byte_and_a_state_has_the_obs
     journal.append(records)
     require_replayed(journal)
     assert run.controller is not None
-    times = run.controller.ledger.times.by_verb
+    times = run.controller.ledger.times.by_kind
     assert times
     place = len(records) // 2
     left = decode(encode(folded(records[:place]).state()))
     assert isinstance(left, State)
     assert left.ledger.lever_times
-    assert folded(records[place:], folded([left])).ledger.times.by_verb == times
+    assert folded(records[place:], folded([left])).ledger.times.by_kind == times
+
+
+def test_spans_that_a_state_kept_by_verb_are_read_as_those_of_the_lever_of_that_name():
+    old = msgspec.json.decode(
+        b'{"lever_times":[["suspend",8,4000,9,5],["kill",2,900,0,5],["drain",2,-50,0,5]]}', type=LedgerState
+    )
+    means = {kind: each.mean_ms for kind, each in ledger_of(old, mix_settings()).times.by_kind.items()}
+    assert means == {"suspend": 4000, "kill": 900, "drain": -50}
 
 
 def test_how_long_a_key_group_takes_is_an_input_and_stays_with_the_order():
@@ -127,7 +136,7 @@ def test_how_long_a_key_group_takes_is_an_input_and_stays_with_the_order():
 
 def test_without_a_price_no_span_is_kept():
     _, records = told()
-    assert folded(records).ledger.times.by_verb == {}
+    assert folded(records).ledger.times.by_kind == {}
 
 
 # --- what was held is an input ----------------------------------------------------------------------

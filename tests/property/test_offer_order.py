@@ -41,7 +41,8 @@ class PlainOffers(LeverOffers):
         self.rows = sorted(rows)
 
     def rough(self, task: TaskView) -> int:
-        wait_ms = self._second.of(min(self.rules.leave_ms, self.rules.suspend_ms))
+        end_ms = self.rules.leave_ms + self.given.late_ms.get("end", 0)
+        wait_ms = self._second.of(min(self.rules.leave_ms, self.rules.suspend_ms, max(0, end_ms)))
         waits = wait_ms if task.kind in ("map", "reduce") else 0
         scale = LOST if self._second.parts else 1
         if task.remaining_ms <= self.rules.room_within_ms - self.rules.leave_ms:
@@ -84,7 +85,7 @@ def with_executors(asked: Asked, seed: int) -> Asked:
     return Asked(
         msgspec.structs.replace(asked.case, tasks=tasks),
         msgspec.structs.replace(asked.settings, levers=levers, refused_shown=draw.choice((0, 1, 3, 100))),
-        asked.given,
+        asked.given._replace(late_ms={"end": draw.choice((0, -2000, 1000)), "drain": draw.choice((0, 500))}),
     )
 
 

@@ -205,9 +205,8 @@ class Ledger:
             self.trials = self.trials.moved(before, target)
         if target == "freed":
             self.indices.free(changed)
-            levers = self.settings.levers
-            if record.event == "ended-as-ordered" and levers is not None and levers.second_worth_ratio:
-                self.times.freed(changed, at_ms, levers)
+            if record.event == "ended-as-ordered":
+                self._timed(changed, at_ms)
             if before.verb == "suspend":
                 self.suspended[record.order] = changed
         if target not in OPEN:
@@ -216,6 +215,16 @@ class Ledger:
             self.bars.pause(changed, record.event, at_ms, self.settings)
             if record.event == "ended-otherwise" and record.why != LOST:
                 self._keep(before, at_ms, at_ms)  # ended from outside: its container is free
+
+    def _timed(self, order: Order, at_ms: int) -> None:
+        """Count how long the lever of an order took: that of its charge, which all but a suspension have."""
+        levers, charge = self.settings.levers, self.losses.charges.get(order.order)
+        if levers is None or not levers.second_worth_ratio:
+            return
+        if charge is not None:
+            self.times.freed(order, charge.kind, at_ms, levers)
+        elif order.verb == "suspend":
+            self.times.freed(order, "suspend", at_ms, levers)
 
     def _levers_stopped(self, record: records.LeversStopped) -> None:
         self.trials = self.trials.stopped(record.why)

@@ -3,6 +3,7 @@
 A fold over the journal: a sample is the span from the decision on an order until its container was free. Of
 executors and workers, whose own tasks say how long they take, it is by how much that was wrong. A suspension
 waits for the end of a key group, of which its task says how long one takes: half of one is not counted.
+Each kind of lever has its own estimate: a late worker of Flink makes no executor of Spark late.
 
 The estimate begins with what the settings have, which counts as one sample; after eight, each further one
 counts an eighth (the rule of TCP's round-trip times, RFC 6298, with a spread of mean deviations). Without a
@@ -14,11 +15,12 @@ Only where a second has a price (``LeverSettings.second_worth_ratio``); otherwis
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from yarnctl.deciding.order import Order, OrderVerb
+from yarnctl.deciding.levers import LEAVING, LeverKind
+from yarnctl.deciding.order import Order
 from yarnctl.deciding.settings import LeverSettings
 
 WEIGHT_MAX = 8
@@ -30,9 +32,9 @@ KEPT_MS = 3_600_000
 
 
 class LeverTime(msgspec.Struct, frozen=True, array_like=True):
-    """What was observed of one kind of order: samples, mean, mean deviation from it, and the last instant."""
+    """What was observed of one kind of lever: samples, mean, mean deviation from it, and the last instant."""
 
-    verb: OrderVerb
+    kind: LeverKind
     samples: int
     mean_ms: int
     spread_ms: int
@@ -50,39 +52,39 @@ def _part(number: int, parts: int) -> int:
 
 
 class LeverTimes:
-    """``by_verb``: what was observed of each kind."""
+    """``by_kind``: what was observed of each kind."""
 
     def __init__(self, times: Iterable[LeverTime] = ()) -> None:
-        self.by_verb: dict[OrderVerb, LeverTime] = {each.verb: each for each in times}
+        self.by_kind: dict[LeverKind, LeverTime] = {each.kind: each for each in times}
 
-    def freed(self, order: Order, at_ms: int, lever_settings: LeverSettings) -> None:
-        """Count an order whose container is free."""
+    def freed(self, order: Order, kind: LeverKind, at_ms: int, lever_settings: LeverSettings) -> None:
+        """Count an order whose container is free; ``kind``: its lever."""
         own_ms = max(0, order.remaining_ms) if order.verb == "drain" else (order.group_ms or 0) // 2
         took_ms = max(0, at_ms - order.ordered_at_ms) - own_ms
-        before = self.of(order.verb, at_ms, lever_settings)
+        before = self.of(kind, at_ms, lever_settings)
         weight = min(before.samples + 1, WEIGHT_MAX)
         miss_ms = took_ms - before.mean_ms
-        self.by_verb[order.verb] = LeverTime(
-            order.verb,
+        self.by_kind[kind] = LeverTime(
+            kind,
             weight,
             before.mean_ms + _part(miss_ms, weight),
             before.spread_ms + _part(abs(miss_ms) - before.spread_ms, weight),
             at_ms,
         )
 
-    def of(self, verb: OrderVerb, now_ms: int, lever_settings: LeverSettings) -> LeverTime:
-        """Return what is expected of a kind now; of drains beside what their tasks report."""
-        found = self.by_verb.get(verb)
+    def of(self, kind: LeverKind, now_ms: int, lever_settings: LeverSettings) -> LeverTime:
+        """Return what is expected of a kind now; of drains and rescales beside what their tasks report."""
+        found = self.by_kind.get(kind)
         if found is not None and now_ms - found.at_ms < KEPT_MS:
             return found
-        first = {"suspend": lever_settings.suspend_ms, "kill": lever_settings.leave_ms, "drain": 0}
-        return LeverTime(verb, 1, first[verb], 0, now_ms)
+        first_ms = lever_settings.suspend_ms if kind == "suspend" else lever_settings.leave_ms
+        return LeverTime(kind, 1, 0 if kind in LEAVING.values() else first_ms, 0, now_ms)
 
     def set_back(self, by_ms: int) -> None:
         """Move every instant back by a span."""
-        self.by_verb = {
-            verb: msgspec.structs.replace(each, at_ms=each.at_ms - by_ms)
-            for verb, each in self.by_verb.items()
+        self.by_kind = {
+            kind: msgspec.structs.replace(each, at_ms=each.at_ms - by_ms)
+            for kind, each in self.by_kind.items()
         }
 
 
@@ -95,3 +97,15 @@ def corrected(lever_settings: LeverSettings, times: LeverTimes, now_ms: int) -> 
         suspend_ms=times.of("suspend", now_ms, lever_settings).long_ms,
         leave_ms=times.of("kill", now_ms, lever_settings).long_ms,
     )
+
+
+def late_by_kind(lever_settings: LeverSettings, times: LeverTimes, now_ms: int) -> Mapping[LeverKind, int]:
+    """Return by how many ms levers free their containers later than said elsewhere; below 0: sooner.
+
+    Of drains and rescales than their tasks report, of an ended reduce than a killed map by :func:`corrected`.
+    """
+    if not lever_settings.second_worth_ratio:
+        return {}
+    late_ms = {kind: times.of(kind, now_ms, lever_settings).long_ms for kind in LEAVING.values()}
+    kill_ms = times.of("kill", now_ms, lever_settings).long_ms
+    return {**late_ms, "end": times.of("end", now_ms, lever_settings).long_ms - kill_ms}

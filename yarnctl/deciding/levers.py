@@ -23,7 +23,8 @@ caps queues (:mod:`yarnctl.deciding.queue_hold`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -37,6 +38,8 @@ Undo = Literal["none", "resume", "run-again", "come-back", "raise"]
 LEAVING: dict[TaskKind, LeverKind] = {"executor": "drain", "worker": "rescale"}
 """Tasks that leave on request, and their lever."""
 
+
+NONE_LATE: Mapping[LeverKind, int] = MappingProxyType({})
 
 NOT_BEGUN_MS = 1 << 52
 """``TaskView.since_ms`` of a task that has begun no key: later than every instant."""
@@ -93,13 +96,13 @@ def levers_of(
     now_ms: int,
     lever_settings: LeverSettings,
     awaited_until_ms: int,
-    drain_late_ms: int = 0,
+    late_ms: Mapping[LeverKind, int] = NONE_LATE,
     group_ms: int = 0,
 ) -> Iterator[Lever]:
     """Yield the levers of a running task that free its container in time; objections are the chooser's.
 
     ``awaited_until_ms``: until when the task's own end was promised before (-1: it was not). It is not
-    awaited again after that. ``drain_late_ms``: how much later than predicted executors left so far.
+    awaited again after that. ``late_ms``: by kind, how much later than predicted a container was free so far.
     ``group_ms``: how long a reduce works on one key group: it saves its state at the end of one, so seldom
     later than after a whole one.
     """
@@ -107,11 +110,12 @@ def levers_of(
     if kind in LEAVING:
         if task.checkpointable and task.remaining_ms >= 0:
             lost_ms = max(0, now_ms - task.since_ms)
-            free_in_ms = max(0, task.remaining_ms + drain_late_ms)
+            free_in_ms = max(0, task.remaining_ms + late_ms.get(LEAVING[kind], 0))
             yield Lever(attempt, LEAVING[kind], free_in_ms, lost_ms, task.resume_cost_ms, "come-back")
         return
     if reduced_nothing(task, now_ms):
-        yield Lever(attempt, "end", lever_settings.leave_ms, 0, task.resume_cost_ms, "run-again")
+        free_in_ms = max(0, lever_settings.leave_ms + late_ms.get("end", 0))
+        yield Lever(attempt, "end", free_in_ms, 0, task.resume_cost_ms, "run-again")
         return
     ends_in_ms = (
         task.remaining_ms + lever_settings.leave_ms + (lever_settings.commit_ms if kind == "reduce" else 0)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from yarnctl.deciding.case import Case, Choice
 from yarnctl.deciding.draws import named, uniform
-from yarnctl.deciding.levers import LEAVING, Lever, kills_max, levers_of
+from yarnctl.deciding.levers import LEAVING, NONE_LATE, Lever, LeverKind, kills_max, levers_of
 from yarnctl.deciding.loss_budget import NO_CONSENTS, LossLeft, task_of
 from yarnctl.deciding.model import TaskView
 from yarnctl.deciding.policies import (
@@ -67,7 +67,7 @@ class MixInput(NamedTuple):
     ``queue_and_user``: whose budgets an application's losses use (a tagged job has its id for the queue).
     ``may_lose``: by that first name, where the part that may be lost differs from the settings'.
     ``rules``: the settings of levers with spans as observed (None: those of the settings).
-    ``drain_late_ms``: how much longer executors and workers take to leave than their tasks report.
+    ``late_ms``: by kind, how much longer levers take than those settings and their tasks say.
     ``group_ms``: by attempt, how long it works on one key group.
     ``trials``: how many containers may be freed by suspensions (None: any number);
     ``stopped``: the last stop.
@@ -78,7 +78,7 @@ class MixInput(NamedTuple):
     queue_and_user: Mapping[str, tuple[str, str]]
     may_lose: Mapping[str, float] = NO_CONSENTS
     rules: LeverSettings | None = None
-    drain_late_ms: int = 0
+    late_ms: Mapping[LeverKind, int] = NONE_LATE
     group_ms: Mapping[str, int] = NO_GROUPS
     trials: int | None = None
     stopped: SuspensionsFail | None = None
@@ -119,6 +119,8 @@ class LeverOffers:
         self._second = second = case.second
         self._leave_price_ms = second.of(self.rules.leave_ms)
         self._suspend_price_ms = second.of(self.rules.suspend_ms)
+        end_ms = max(0, self.rules.leave_ms + mix_input.late_ms.get("end", 0))
+        self._least_price_ms = min(self._leave_price_ms, self._suspend_price_ms, second.of(end_ms))
         self._kills_max = kills_max(self.rules)
         self.keys = self._job_keys()
         self._task_policy = TASK_POLICIES[settings.task_policy]
@@ -199,7 +201,7 @@ class LeverOffers:
         """
         now_ms, near_ms, may_lose = self.case.now_ms, self._near_ms, self._may_lose
         leave_ms, suspend_ms = self._leave_price_ms, self._suspend_price_ms
-        least_ms = min(leave_ms, suspend_ms)
+        least_ms = self._least_price_ms
 
         def prices(tasks: tuple[TaskView, ...], running: int) -> list[int]:
             hold = hold_ms(running)
@@ -273,7 +275,7 @@ class LeverOffers:
         looked_at = {each.attempt for each in (*self.offered, *(option for _, option in self._ready))}
         looked_at |= {task.attempt for task, _, _ in self.passed}
         leave_ms, suspend_ms = self._leave_price_ms, self._suspend_price_ms
-        wait_ms = min(leave_ms, suspend_ms)
+        wait_ms = self._least_price_ms
         work_ms = last.cost[0] - wait_ms
         for index, least_ms in self._least_ms.items():
             usage = self.case.jobs[index].usage
@@ -381,7 +383,7 @@ class LeverOffers:
             reason = ""  # what waits is compared, too
         found: list[tuple[Cost, Lever]] = []
         until_ms = self.given.awaited_until_ms.get(task.attempt, -1)
-        group_ms, late_ms = self.given.group_ms.get(task.attempt, 0), self.given.drain_late_ms
+        group_ms, late_ms = self.given.group_ms.get(task.attempt, 0), self.given.late_ms
         for lever in levers_of(task, self.case.now_ms, self.rules, until_ms, late_ms, group_ms):
             if lever.free_in_ms > self.rules.room_within_ms or (lever.kind == "suspend" and reason):
                 continue

@@ -20,7 +20,7 @@ from yarnctl.deciding.case import Candidate, Case, Choice
 from yarnctl.deciding.forecast import FreeCapacity, model_queues
 from yarnctl.deciding.guarantees import GivenLimits
 from yarnctl.deciding.ledger import Ledger
-from yarnctl.deciding.lever_times import corrected
+from yarnctl.deciding.lever_times import corrected, late_by_kind
 from yarnctl.deciding.lifecycle import RUNNING
 from yarnctl.deciding.mix import choose_mix
 from yarnctl.deciding.model import NAME_MAX, Action, ApplicationView, Release, Snapshot, Suspend, TaskView
@@ -406,7 +406,7 @@ def mix_input(inputs: DemandInput, ledger: Ledger, settings: Settings) -> MixInp
         },
         {**queues, **consents},
         corrected(settings.levers, ledger.times, inputs.now_ms),
-        ledger.times.of("drain", inputs.now_ms, settings.levers).long_ms,
+        late_by_kind(settings.levers, ledger.times, inputs.now_ms),
         inputs.group_ms if settings.levers.second_worth_ratio else NO_GROUPS,
         ledger.trials.left(ledger.open.values(), inputs.now_ms) if settings.governed else None,
         ledger.trials.why,

@@ -181,7 +181,7 @@ def state_of(ledger: Ledger) -> LedgerState:
         losses=ledger.losses.state() if ledger.losses.charges else None,
         awaited_until_ms=dict(ledger.awaited.until_ms),
         shrunk=tuple(ledger.regrowing.shrunk.values()),
-        lever_times=tuple(ledger.times.by_verb.values()),
+        lever_times=tuple(ledger.times.by_kind.values()),
         trials=None if ledger.trials == Trials() else ledger.trials,
     )
 

@@ -5,14 +5,17 @@ A worker ``w`` leaves within 3 s and its application does 2 s of work again unle
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from tests.golden.mix_tables import NOW_MS, RULES, given, mix_case, mixed, told
+from tests.golden.mix_tables import NOW_MS, RULES, given, mix_case, mix_settings, mixed, rules, told
 from tests.golden.tables import size, task
 from tests.unit.deciding.test_drain import Play, executor
 from tests.unit.deciding.test_mix import MIX, a_map
+from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.levers import levers_of
-from yarnctl.deciding.model import ContainerEnded, ContainerGranted, TaskView
+from yarnctl.deciding.model import Accepted, ContainerEnded, ContainerGranted, TaskView
+from yarnctl.deciding.order import requested
 from yarnctl.deciding.records import Decision, Header, Transition
 from yarnctl.journal.explaining.explain import explain, in_words
 
@@ -90,6 +93,27 @@ def test_who_left_instead_is_explained_and_its_cost_is_told_once():
     assert "another order of the decision shows the cost" in "\n".join(
         in_words(explain(records, second.order))
     )
+
+
+FREED = [
+    (worker("e1_0"), "rescale"),
+    (executor("e1_0"), "drain"),
+    (a_map("e1_0", 1), "kill"),
+    (task("e1_0", 90_000, since_ms=NOW_MS, able=False), "end"),
+    (task("e1_0", 90_000), "suspend"),
+]
+
+
+@pytest.mark.parametrize(("view", "kind"), FREED)
+def test_how_late_a_container_was_free_counts_for_its_kind_of_lever_alone(view, kind):
+    play, settings = Play(view, asks=1), mix_settings(rules(second_worth_ratio=10.0))
+    play.controller = Controller(msgspec.structs.replace(MIX, levers=settings.levers), validate=True)
+    play.step(NOW_MS)
+    (order,) = play.controller.ledger.open.values()
+    play.controller.settle(requested(order, settings), Accepted())
+    ending = "suspended" if order.verb != "kill" else "killed"
+    play.step(NOW_MS + 4000, ContainerEnded(order.container, "r", "n1", ending, NOW_MS + 4000))
+    assert set(play.controller.ledger.times.by_kind) == {kind}
 
 
 STRANGE = [
