@@ -241,7 +241,8 @@ def test_the_sample_takes_executors_for_production():
     assert not any(job.spark for job in prepared.jobs if job.job_class == "production")
     found = run_experiment(prepared, workers=1).summaries()
     took_s = {
-        name: (round(each.production.mean_s), round(each.research.mean_s)) for name, each in found.items()
+        name: (round(each.production.mean_s or 0), round(each.research.mean_s or 0))
+        for name, each in found.items()
     }  # as the sample's comment says
     assert took_s == {"soft-cap": (129, 173), "yarn-tuned": (80, 179), "mix": (82, 178)}
     assert found["mix"].lost_work_s == found["mix"].kills == 0 < found["yarn-tuned"].lost_work_s

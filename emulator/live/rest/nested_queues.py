@@ -164,13 +164,9 @@ def _fields(scheduler: TreeScheduler, queue: TreeQueue, total: Resources) -> Row
     most = _percent(share_most, outer_most)
     types = scheduler.types
     used = vector(queue.used_mib, queue.used_vcores, queue.used_others, types)
-    guaranteed, maximum = (
-        vector(*scheduler.shown(size), others, types)
-        for size, others in (
-            (queue.guaranteed, queue.guaranteed_others),
-            (queue.maximum, queue.maximum_others),
-        )
-    )
+    shown, shown_most = scheduler.shown(queue.guaranteed), scheduler.shown(queue.maximum)
+    guaranteed = vector(shown.memory_mib, shown.vcores, queue.guaranteed_others, types)
+    maximum = vector(shown_most.memory_mib, shown_most.vcores, queue.maximum_others, types)
     of_total = max(
         (
             part / whole

@@ -14,7 +14,7 @@ from tests.unit.deciding.test_drain import Play, executor
 from tests.unit.deciding.test_mix import MIX, a_map
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.levers import levers_of
-from yarnctl.deciding.model import Accepted, ContainerEnded, ContainerGranted, TaskView
+from yarnctl.deciding.model import Accepted, ContainerEnded, ContainerGranted, Ending, TaskView
 from yarnctl.deciding.order import requested
 from yarnctl.deciding.records import Decision, Header, Transition
 from yarnctl.journal.explaining.explain import explain, in_words
@@ -111,7 +111,7 @@ def test_how_late_a_container_was_free_counts_for_its_kind_of_lever_alone(view, 
     play.step(NOW_MS)
     (order,) = play.controller.ledger.open.values()
     play.controller.settle(requested(order, settings), Accepted())
-    ending = "suspended" if order.verb != "kill" else "killed"
+    ending: Ending = "suspended" if order.verb != "kill" else "killed"
     play.step(NOW_MS + 4000, ContainerEnded(order.container, "r", "n1", ending, NOW_MS + 4000))
     assert set(play.controller.ledger.times.by_kind) == {kind}
 

@@ -239,11 +239,12 @@ class Reporting:
 
     def _forget(self) -> None:
         oldest = _begin(self.now_ms - KEPT_MS)
-        tables: tuple[dict[Key, _Gain] | dict[Key, _Loss] | dict[ReasonKey, int], ...]
-        tables = (self._gains, self._losses, self._not_taken)
+        tables: tuple[dict[Key, _Gain] | dict[Key, _Loss], ...] = (self._gains, self._losses)
         for table in tables:
             while table and (first := next(iter(table)))[0] < oldest:
                 del table[first]
+        while self._not_taken and (reason := next(iter(self._not_taken)))[0] < oldest:
+            del self._not_taken[reason]
 
     def report(self, since_ms: int) -> ReportOut:
         """Return the sums from the ten minutes of ``since_ms`` on. Any thread may call it."""
@@ -254,9 +255,9 @@ class Reporting:
         since_ms = _begin(since_ms)
         gains = list(_summed(self._gains, since_ms))
         not_taken: Counter[tuple[str, str, str, str]] = Counter()
-        for (at_ms, *key), times in self._not_taken.items():
+        for (at_ms, queue, user, kind, why), times in self._not_taken.items():
             if at_ms >= since_ms:
-                not_taken[*key] += times
+                not_taken[queue, user, kind, why] += times
         return ReportOut(
             since_ms=since_ms,
             until_ms=self.now_ms,
