@@ -332,14 +332,14 @@ def _of_spark_history(application: spark.HistoryApplication) -> BilledJob:
     )
 
 
-def _of_log(row: WeekJob) -> BilledJob:
+def _of_log(job: WeekJob) -> BilledJob:
     return BilledJob(
-        application=row.job,
+        application=job.job,
         kind=spark.KIND,
-        queue=row.queue,
-        user=row.user,
-        name=row.name,
-        day_at_ms=row.ended_at_ms or 0,
+        queue=job.queue,
+        user=job.user,
+        name=job.name,
+        day_at_ms=job.ended_at_ms or 0,
         has_ended=True,
     )
 

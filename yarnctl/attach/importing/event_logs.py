@@ -32,8 +32,8 @@ def read_event_logs(folder: Path) -> tuple[dict[str, ImportedJob], list[str]]:
     return found, problems
 
 
-def _joined(one: ImportedJob, other: ImportedJob | None) -> ImportedJob:
-    if other is None:
-        return one
-    last = max((one.job, other.job), key=lambda row: row.ended_at_ms or 0)
-    return ImportedJob(last, other.tasks + one.tasks, other.containers + one.containers)
+def _joined(job: ImportedJob, known_job: ImportedJob | None) -> ImportedJob:
+    if known_job is None:
+        return job
+    last = max((job.job, known_job.job), key=lambda row: row.ended_at_ms or 0)
+    return ImportedJob(last, known_job.tasks + job.tasks, known_job.containers + job.containers)

@@ -110,10 +110,10 @@ class Reporting:
             for story in changed:
                 self._moved(record, story)
 
-    def _saw(self, look: Observed) -> None:
+    def _saw(self, observed: Observed) -> None:
         """Note the users: a rejection names its application only."""
-        if look.change is not None:
-            self._users.update((row.application, row.user) for row in look.change.applications)
+        if observed.change is not None:
+            self._users.update((row.application, row.user) for row in observed.change.applications)
             _shorten(self._users)
 
     def _note(self, at_ms: int, trigger: records.Trigger, kind: str, why: str) -> None:
