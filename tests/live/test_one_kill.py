@@ -6,13 +6,14 @@ import pytest
 
 from tests.live.one_kill import files_entered
 
-MOST_FILES = 83
+MOST_FILES = 84
 """55; the rows of a snapshot in a run whose last look was told as a difference; three for queues by name (the
 rule, what names stand for on this cluster, its use at the start), two for the guard around what applications
 answer, one for what executors that left long ago get back without the mix; one reader of settings for all
 frameworks, one for the reasons why applications wait; a framework's orders beside what is common to all; the
 price of a wait, the governor, orders sent at once. 76 to 81 are seen with counts of requests, events and
-audit lines: a killing look does other work, too; 83 with what fits and is not granted."""
+audit lines: a killing look does other work, too; 83 with what fits and is not granted; 84 with the
+resource calculator."""
 THROUGH = (
     "yarnctl/deciding/controller.py",
     "yarnctl/attach/eligibility/permission.py",

@@ -3,7 +3,7 @@
 A fold over the journal: a sample is the span from the decision on an order until its container was free. Of
 executors and workers, whose own tasks say how long they take, it is by how much that was wrong. A suspension
 waits for the end of a key group, of which its task says how long one takes: half of one is not counted.
-Each kind of lever has its own estimate: a late worker of Flink makes no executor of Spark late.
+Each kind of lever has its own estimate: a late worker makes no executor late.
 
 The estimate begins with what the settings have, which counts as one sample; after eight, each further one
 counts an eighth (the rule of TCP's round-trip times, RFC 6298, with a spread of mean deviations). Without a

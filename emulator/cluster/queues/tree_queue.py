@@ -315,6 +315,10 @@ class TreeQueue:
         parts = zip(other_resources[2:], self._total_others[2:], strict=False)
         return max([share, *(part / whole for part, whole in parts if whole)])
 
+    def used_share(self) -> float:
+        """Return the dominant share of the cluster that is used, of all resource types."""
+        return self._dominant_share(self.used_mib, self.used_vcores, self.used_others)
+
     def ratio(self) -> float:
         """Return used / guaranteed, as ``usedCapacity`` shows it; a queue without a guarantee is served last.
 
@@ -322,7 +326,7 @@ class TreeQueue:
         guarantee whose vcores are cut off counts by its memory: 7 slots of 5.76 are 122 %, not 7 / 5. One
         below the ``smallest`` container counts as one.
         """
-        used_share = self._dominant_share(self.used_mib, self.used_vcores, self.used_others)
+        used_share = self.used_share()
         least_share = self._dominant_share(*self.smallest)
         # YARN compares numbers of 32 bits: shares that differ by less are equal.
         share = max(self._guaranteed_share, least_share) if self._guaranteed_share else 0.0

@@ -32,16 +32,16 @@ USES = ("used", "reserved", "pending", "amUsed", "amLimit", "userAmLimit")
 SUMS = ("numApplications", "allocatedContainers", "reservedContainers", "pendingContainers")
 
 
-def root_fields(scheduler: TreeScheduler, total: Resources, leaf_rows: Mapping[str, Row]) -> Row:
+def root_fields(scheduler: TreeScheduler, leaf_rows: Mapping[str, Row]) -> Row:
     """Return what root shows of the tree; ``leaf_rows``: each leaf's own row, by path."""
     root = scheduler.root
-    row = _fields(scheduler, root, total)
+    row = _fields(scheduler, root)
     return {
         "usedCapacity": row["absoluteUsedCapacity"],
         "orderingPolicyInfo": _order(root),
         "capacities": _with_partitions(scheduler, root, row)["capacities"],
         "autoCreationEligibility": _eligibility(root),
-        "queues": _list(_rows(scheduler, root, total, leaf_rows)),
+        "queues": _list(_rows(scheduler, root, leaf_rows)),
     }
 
 
@@ -49,17 +49,15 @@ def _list(rows: list[Row]) -> Row:
     return {"queue": rows} if rows else {}
 
 
-def _rows(
-    scheduler: TreeScheduler, parent_queue: TreeQueue, total: Resources, leaf_rows: Mapping[str, Row]
-) -> list[Row]:
+def _rows(scheduler: TreeScheduler, parent_queue: TreeQueue, leaf_rows: Mapping[str, Row]) -> list[Row]:
     rows = []
     for queue in parent_queue.below:
         if queue.leaf is not None:
-            row = _leaf(scheduler, queue, total, leaf_rows[queue.path])
+            row = _leaf(scheduler, queue, leaf_rows[queue.path])
             rows.append(_with_partitions(scheduler, queue, row))
             continue
-        below = _rows(scheduler, queue, total, leaf_rows)
-        rows.append(_with_partitions(scheduler, queue, _parent(scheduler, queue, total, below)))
+        below = _rows(scheduler, queue, leaf_rows)
+        rows.append(_with_partitions(scheduler, queue, _parent(scheduler, queue, below)))
     return rows
 
 
@@ -69,7 +67,7 @@ def _with_partitions(scheduler: TreeScheduler, queue: TreeQueue, row: Row) -> Ro
         own = scheduler.trees[label][queue.name]
         if not (own.may_request(label) or own.used_mib or own.used_vcores):
             continue
-        capacities = _fields(scheduler, own, scheduler.totals[label])["capacities"]
+        capacities = _fields(scheduler, own)["capacities"]
         (shares,) = capacities["queueCapacitiesByPartition"]
         row["capacities"]["queueCapacitiesByPartition"].append(shares | {"partitionName": label})
         if queue.above is not None:
@@ -101,8 +99,8 @@ def _leaves(queue: TreeQueue) -> list[LeafQueue]:
     return [leaf for child in queue.below for leaf in _leaves(child)]
 
 
-def _leaf(scheduler: TreeScheduler, queue: TreeQueue, total: Resources, own_row: Row) -> Row:
-    row = own_row | _fields(scheduler, queue, total)
+def _leaf(scheduler: TreeScheduler, queue: TreeQueue, own_row: Row) -> Row:
+    row = own_row | _fields(scheduler, queue)
     uses = row["resources"]["resourceUsagesByPartition"][0]
     uses["used"] = row["resourcesUsed"]
     if scheduler.types:
@@ -111,13 +109,13 @@ def _leaf(scheduler: TreeScheduler, queue: TreeQueue, total: Resources, own_row:
     return row | _draining(row)
 
 
-def _parent(scheduler: TreeScheduler, queue: TreeQueue, total: Resources, below: list[Row]) -> Row:
+def _parent(scheduler: TreeScheduler, queue: TreeQueue, below: list[Row]) -> Row:
     constant = CONSTANT_FIELDS["schedulerLeaf"]
     sums = {
         kind: _sum([row["resources"]["resourceUsagesByPartition"][0][kind] for row in below], scheduler.types)
         for kind in USES
     }
-    row = {key: constant[key] for key in PARENT} | _fields(scheduler, queue, total)
+    row = {key: constant[key] for key in PARENT} | _fields(scheduler, queue)
     row |= {key: sum(each[key] for each in below) for key in SUMS}
     return row | _draining(row) | {
         "queueType": "parent",
@@ -155,7 +153,7 @@ def _order(queue: TreeQueue) -> str:
     return queue.config.order
 
 
-def _fields(scheduler: TreeScheduler, queue: TreeQueue, total: Resources) -> Row:
+def _fields(scheduler: TreeScheduler, queue: TreeQueue) -> Row:
     """Return the fields that parents and leaves share."""
     config, above = queue.config, queue.above
     outer_share, outer_most = (1.0, 1.0) if above is None else above.shares()
@@ -167,20 +165,12 @@ def _fields(scheduler: TreeScheduler, queue: TreeQueue, total: Resources) -> Row
     shown, shown_most = scheduler.shown(queue.guaranteed), scheduler.shown(queue.maximum)
     guaranteed = vector(shown.memory_mib, shown.vcores, queue.guaranteed_others, types)
     maximum = vector(shown_most.memory_mib, shown_most.vcores, queue.maximum_others, types)
-    of_total = max(
-        (
-            part / whole
-            for part, whole in zip((queue.used_mib, queue.used_vcores), total, strict=True)
-            if whole
-        ),
-        default=0.0,
-    )
     shares = {
         "capacity": capacity,
         "usedCapacity": round(100 * queue.ratio(), 3) if any(queue.guaranteed) else 0.0,
         "maxCapacity": most,
         "absoluteCapacity": _percent(share, 1.0),
-        "absoluteUsedCapacity": round(100 * of_total, 3),
+        "absoluteUsedCapacity": round(100 * queue.used_share(), 3),
         "absoluteMaxCapacity": _percent(share_most, 1.0),
     }
     am_ratio = config.am_ratio if isinstance(config, TreeLeafConfig) else 0.0

@@ -49,7 +49,7 @@ def scheduler(manager: LiveResourceManager, conf: SchedulerConfiguration) -> dic
     }
     if isinstance(manager.actor.scheduler, TreeScheduler):
         by_path = {row["queuePath"]: row for row in leaves}
-        answer |= root_fields(manager.actor.scheduler, manager.actor.total, by_path)
+        answer |= root_fields(manager.actor.scheduler, by_path)
     return answer
 
 

@@ -59,7 +59,7 @@ def test_a_quiet_cluster_costs_two_questions(cluster):
     port = cluster.port()
     assert paths(cluster) == []  # nothing is sent by the constructor
     assert port.observe(HURRIED).cluster == "quiet"
-    assert paths(cluster) == ["/info", "/nodes", "/conf", "/scheduler"]
+    assert paths(cluster) == ["/info", "/nodes", "/conf", "/scheduler-conf", "/scheduler"]
     cluster.now_ms += 1000
     seen = port.observe(HURRIED)
     assert (seen.cluster, seen.snapshot) == ("quiet", None)
