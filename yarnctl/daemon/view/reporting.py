@@ -219,9 +219,9 @@ class Reporting:
         since_ms = _begin(since_ms)
         gains = list(_summed(self._gains, since_ms))
         not_taken: Counter[tuple[str, str, str, str]] = Counter()
-        for (at_ms, *key), times in self._not_taken.items():
+        for (at_ms, queue, user, kind, why), times in self._not_taken.items():
             if at_ms >= since_ms:
-                not_taken[*key] += times
+                not_taken[queue, user, kind, why] += times
         return ReportOut(
             since_ms=since_ms,
             until_ms=self.now_ms,
