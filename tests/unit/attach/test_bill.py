@@ -302,7 +302,7 @@ def event_log() -> str:
     ]  # fmt: skip
     for one in EXECUTORS[1:]:
         for side, key, reason in (("Added", "addTime", ""), ("Removed", "removeTime", one["removeReason"])):
-            event = {"Event": f"SparkListenerExecutor{side}", "Executor ID": one["id"]}
+            event: dict[str, object] = {"Event": f"SparkListenerExecutor{side}", "Executor ID": one["id"]}
             events.append(event | {"Timestamp": instant_ms(one[key]), "Removed Reason": reason})
     events.append({"Event": "SparkListenerApplicationEnd", "Timestamp": NOW_MS})
     return "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events)
