@@ -42,6 +42,7 @@ from yarn_research.campaigns.scheduler_rig import SETTINGS, VERSION, RigFailed, 
 from yarnctl.attach.check.next_steps import BY_FILE, BY_REST
 from yarnctl.cli import PROGRAM
 from yarnctl.command_line import exit_status_of, print_json
+from yarnctl.hadoop.wire.calculator import DOMINANT, KEY
 from yarnctl.units import Resources
 
 KIND = "applied-fixes"
@@ -56,9 +57,6 @@ SITE = {
     "hadoop.user.group.static.mapping.overrides": f"{ADMIN}={ADMIN};yarnctl=yarnctl",
     "hadoop.http.filter.initializers": "org.apache.hadoop.security.AuthenticationFilterInitializer",
     "hadoop.http.authentication.simple.anonymous.allowed": "true",
-}
-CALCULATOR = {
-    f"{PREFIX}resource-calculator": "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
 }
 
 
@@ -81,11 +79,13 @@ def xml(properties: Mapping[str, str]) -> str:
 class ConfiguredRig(SchedulerRig):
     """The rig with queues from its file capacity-scheduler.xml, as a site has them."""
 
-    def write_queues(self, keys: Mapping[str, str]) -> None:
-        """Write the scheduler's file; ``keys`` without their prefix."""
+    def write_queues(self, keys: Mapping[str, str], calculator: str = DOMINANT) -> None:
+        """Write the scheduler's file; ``keys`` without their prefix; ``calculator`` "": not named."""
         named = {f"{PREFIX}{key}": value for key, value in keys.items()}
+        if calculator:
+            named = {KEY: calculator, **named}
         path = Path(self._folder.name) / "capacity-scheduler.xml"
-        path.write_text(xml({**CALCULATOR, **named}), encoding="utf-8")
+        path.write_text(xml(named), encoding="utf-8")
 
     def start(self, configuration: Mapping[str, str]) -> None:
         """Begin a new ResourceManager with one node."""

@@ -158,6 +158,14 @@ class SchedulerRig:
 
     def start_with(self, configuration: Mapping[str, str]) -> None:
         """Begin a new ResourceManager with these properties alone, on free ports; the old one ends."""
+        try:
+            self._start_once(configuration)
+        except RigFailed as failed:
+            if "BindException" not in str(failed):
+                raise
+            self._start_once(configuration)  # another process took a port after it was chosen
+
+    def _start_once(self, configuration: Mapping[str, str]) -> None:
         with _STARTING:  # another rig of this process must not take the same ports
             ports = free_ports(len(PORTS))
             addresses = {

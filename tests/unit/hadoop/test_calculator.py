@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import Raw
+from msgspec.structs import replace
 
 from yarnctl.hadoop.wire.calculator import KEY, Calculator, by_memory, shown_calculator
 from yarnctl.hadoop.wire.views import cluster_room, parent_views, queue_views
@@ -88,6 +90,22 @@ def test_shown_calculator_by_a_node_with_more_vcores_in_use_than_it_has() -> Non
     assert shown_calculator(root(), [node(), node((4096, 8))], None) is None
     keys = {KEY: f"{JAVA}DominantResourceCalculator"}  # then it was made smaller
     assert shown_calculator(root(), [node((4096, 11))], keys) == "dominant"
+
+
+def test_shown_calculator_of_nodes_that_were_made_smaller() -> None:
+    """Answers of 3.4.2 with the DominantResourceCalculator, after ``rmadmin -updateNodeResource``."""
+    whole = node((3072, 3), (4096, 4))
+    used = root(leaf(100.0, 6144, 6))
+    assert shown_calculator(used, [whole, node((3072, 3), (2048, 2))], None) is None
+    assert shown_calculator(used, [whole, node((3072, 3), (4096, 1))], None) == "dominant", "6 of 5 vcores"
+    by_default = root(leaf(75.0, 6144, 6))  # the same nodes with the DefaultResourceCalculator
+    assert shown_calculator(by_default, [whole, node((3072, 3), (4096, 1))], None) == "memory"
+
+
+def test_shown_calculator_by_a_resource_type_with_which_the_default_does_not_start() -> None:
+    amounts = Raw(b'{"resourceInformation":[{"name":"yarn.io/gpu","value":2}]}')
+    with_gpus = replace(node((4096, 11)), capacity=Vector(8192, 8, amounts))
+    assert shown_calculator(root(), [node(), with_gpus], None) == "dominant"
 
 
 def test_by_memory_no_capacity_limits_vcores() -> None:

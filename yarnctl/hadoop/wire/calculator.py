@@ -6,7 +6,8 @@ calculator, but some answers show it:
 * ``absoluteUsedCapacity`` of a queue is what the calculator makes of its use (class CSQueueUtils). It is the
   share of memory, or the largest share, and proves the calculator that runs.
 * The key, where the cluster shows it. A changed key has no effect before a restart.
-* A node with more vcores in use than it has.
+* A resource type beside memory and vcores: with one the default calculator does not start.
+* A node with more vcores in use than it has, if it was not made smaller: then it mostly lacks memory too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _OF_CLASS: Mapping[str, Calculator] = {
     "DominantResourceCalculator": "dominant",
     "DefaultResourceCalculator": "memory",
 }
+_MOST_RATIO = 1.0
+"""The most that is shown, also of a queue that uses more than there is: a node was made smaller."""
 _DISTINCT_RATIO, _NEAR_RATIO = 0.01, 0.002
 """How far the two shares must be apart, and how near the shown one must be to one of them."""
 
@@ -42,7 +45,7 @@ def shown_calculator(
 ) -> Calculator | None:
     """Return the calculator that answers show, None if they do not; ``scheduler_keys`` None: not shown."""
     by_use = None if root_queue is None else calculator_in_use(root_queue, nodes)
-    return by_use or _configured(scheduler_keys, configuration) or _overcommitted(nodes)
+    return by_use or _configured(scheduler_keys, configuration) or _of_nodes(nodes)
 
 
 def calculator_in_use(root_queue: QueueInfo, nodes: Sequence[NodeRow]) -> Calculator | None:
@@ -53,7 +56,8 @@ def calculator_in_use(root_queue: QueueInfo, nodes: Sequence[NodeRow]) -> Calcul
     found: set[Calculator] = set()
     for leaf in queues_of(root_queue):
         used, shown_ratio = leaf.queue.used.of(names), leaf.queue.used_percent / 100
-        shares = [part / whole if whole > 0 else 0.0 for part, whole in zip(used, total, strict=False)]
+        pairs = zip(used, total, strict=False)
+        shares = [min(part / whole, _MOST_RATIO) if whole > 0 else 0.0 for part, whole in pairs]
         if shown_ratio >= 0 and max(shares) - shares[0] > _DISTINCT_RATIO:
             if abs(shown_ratio - shares[0]) < _NEAR_RATIO:
                 found.add("memory")
@@ -71,8 +75,10 @@ def _configured(
     return _OF_CLASS.get(name.strip().rpartition(".")[2])
 
 
-def _overcommitted(nodes: Iterable[NodeRow]) -> Calculator | None:
-    return "memory" if any(node.available_vcores < 0 for node in nodes) else None
+def _of_nodes(nodes: Sequence[NodeRow]) -> Calculator | None:
+    if other_resources(nodes):
+        return "dominant"
+    return "memory" if any(node.available_vcores < 0 <= node.available_mib for node in nodes) else None
 
 
 # --- memory alone --------------------------------------------------------------------------------
