@@ -26,15 +26,17 @@ from yarnctl.extras import require_extra
 if TYPE_CHECKING:
     from emulator.demo.live_act import LiveOutcome
 
-MIX_HOURS = (18, 21, 6, 7, 8, 9, 19, 10, 20, 17)
-"""Hours of the day that were used to make the scheme mix."""
+MIX_HOURS = (*range(11), 17, 18, 19, 20, 21)
+"""Hours of the day on which a rule or a constant of the mix was chosen: "How the mix was made" of
+research/notes/levers.md, and "Tuning" of plan-second-worth.md beside it. Hour 11 has no jobs."""
 
-PRODUCTION_HOUR, RESEARCH_HOUR = 0, 13
+PRODUCTION_HOUR, RESEARCH_HOUR = 23, 12
 """The first pair, in the order of ``study``, without an hour of ``MIX_HOURS``."""
 
 NOTE = (
-    f"hour {PRODUCTION_HOUR} of the day is production and hour {RESEARCH_HOUR} research; neither was used to"
-    " make the mix. One pair is an example, docs/levers.md has all pairs of the day."
+    f"hour {PRODUCTION_HOUR} of the day is production and hour {RESEARCH_HOUR} research. No constant"
+    " of the mix was chosen on these hours; studies judged it on both. One pair is an example,"
+    " research/notes/levers.md has all pairs of the day."
 )
 
 

@@ -123,7 +123,7 @@ def _print_time_lost(comparison: runs.Comparison) -> None:
     click.echo(narrow_text(schemes, rows), nl=False)
     for row in rows:
         if saves := SAVES.get(cast(TimeCause, row.label)):
-            click.echo(f"{row.label}: {saves}")
+            click.echo(textwrap.fill(f"{row.label}: {saves}", 80, break_on_hyphens=False))
 
 
 def print_reasons(comparison: runs.Comparison) -> None:

@@ -19,9 +19,11 @@ from emulator.demo import live_act
 from emulator.demo.live_act import LiveOutcome
 from emulator.experiments import showing
 from emulator.experiments.results import runs
+from emulator.scenario.preparing import setup
 from emulator.virtual.schemes import SCHEMES
 from emulator.workload.spec import load
 from yarnctl.command_line import exit_status_of
+from yarnctl.errors import BadInput
 from yarnctl.traces.parquet import read_parquet, write_parquet
 from yarnctl.units import Resources
 
@@ -265,19 +267,19 @@ def test_demo_shows_it_all(
     assert text.splitlines()[-1] == "output identical"
     assert "4 reduces of research were suspended (median 0.6 s from request to manifest) and 3 of" in text
     assert text.splitlines()[0].split() == list(SCHEMES)
-    assert "mix (the cheapest levers within a loss budget) is recommended." in text
+    assert "yarn-tuned (YARN's own preemption, tuned) is recommended." in text
     assert "natjam alone is slower for production" in text
     assert "soft-cap is kinder to research" in text
     assert max(map(len, text.splitlines()[:-4])) <= 80
     results = json.loads((out / "results.json").read_bytes())["schemes"]
-    assert results["natjam"]["suspensions"] >= 30
+    assert results["natjam"]["suspensions"] >= (30 if nodes == 50 else 0)
     assert results["natjam"]["lost_work_s"] == 0
     assert results["natjam"]["kills"] == 0
-    assert results["kill"]["lost_work_s"] > results["mix"]["lost_work_s"] > 0
+    assert results["yarn-tuned"]["lost_work_s"] > 5 * results["mix"]["lost_work_s"] > 0
     page = (out / "report.html").read_text()
     assert page.count("<svg") == 3
     assert "Repeat it: <code>yarn-emulator demo</code>" in page
-    assert "neither was used to make the mix" in page
+    assert "No constant of the mix was chosen on these hours; studies judged it on both." in page
     for name in ("yarn", "yarn-tuned", "natjam", "mix"):
         assert f"{results[name]['suspensions']:,} suspended, {results[name]['kills']:,} killed" in page
     assert (out / "demo.svg").read_text().startswith("<svg")
@@ -303,6 +305,21 @@ def test_demo_ends_with_the_verdict_on_the_bytes(
     monkeypatch.setattr(runs, "compare_json", lambda outcome: {"schemes": {}})
     text = said(capfd, "demo", *words, status=status)
     assert (json.loads(text) if "--json" in words else text.splitlines()[-1]) == last
+
+
+def test_the_demo_plays_the_mix_as_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the loss budget and the price of a second that ``run --eviction mix`` has without options."""
+    prepare, prepared = scenario.prepare, []
+    small = {"nodes": 3, "production": "synthetic:production-s", "research": "synthetic:research-s"}
+
+    def prepare_small(given: scenario.Scenario) -> scenario.Prepared:
+        prepared.append(prepare(msgspec.structs.replace(given, **small)))
+        raise BadInput("the demo", "is prepared", "no more is needed")
+
+    monkeypatch.setattr(scenario, "prepare", prepare_small)
+    assert exit_status_of(PROGRAM, ["demo", "--no-live"]) == 2
+    played = setup(prepared[0].scenario)
+    assert (played.may_lose_ratio, played.second_worth_ratio, played.kills_max) == (0.02, 1.0, 3)
 
 
 def test_the_demo_s_hours_had_no_part_in_making_the_mix() -> None:
