@@ -359,7 +359,7 @@ class AttachedPort:
             self._connection.settling, self._node_counts = True, []
             self._connection.rejoining_until_ms = self._connection.clock() + REJOINING_MS
             self._connection.configuration = self._connection.calculator = None
-            self._connection.scheduler_keys = None
+            self._connection.scheduler_keys, self._connection.is_calculator_proven = None, False
             if self._held is not None:
                 self._held.restart()
         self._epoch = epoch

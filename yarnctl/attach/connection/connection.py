@@ -220,7 +220,7 @@ class Connection:
     ``settling``: the ResourceManager has just started to answer, and its number of nodes is not constant yet.
     ``rejoining_until_ms``: until then a container that it does not list may live on a node that is not back.
     ``configuration`` is the ResourceManager's own (None: not read yet); ``calculator`` that of its scheduler
-    (None: unknown).
+    (None: unknown; ``is_calculator_proven``: the use of queues has shown it).
     ``queues`` None: those of the settings.
     """
 
@@ -260,6 +260,7 @@ class Connection:
         self.leaves: tuple[Leaf, ...] = ()
         self.configuration: Mapping[str, str] | None = None
         self.calculator: Calculator | None = None
+        self.is_calculator_proven = False
         self.scheduler_keys: Mapping[str, str] | None = None
         self.settling = True
         self.rejoining_until_ms = 0
@@ -310,10 +311,12 @@ class Connection:
 
     def note_calculator(self, root_queue: yarn.QueueInfo, nodes: Sequence[yarn.NodeRow]) -> None:
         """Note what answers show of the scheduler's calculator; it changes only with a restart."""
+        if self.is_calculator_proven:
+            return  # the use of queues has shown it: all nodes need not be added up again
+        found = calculator_in_use(root_queue, nodes)
+        self.is_calculator_proven = found is not None
         self.calculator = (
-            calculator_in_use(root_queue, nodes)
-            or self.calculator
-            or shown_calculator(None, nodes, self.scheduler_keys, self.configuration)
+            found or self.calculator or shown_calculator(None, nodes, self.scheduler_keys, self.configuration)
         )
 
     def offers(self, node: yarn.NodeRow) -> bool:
