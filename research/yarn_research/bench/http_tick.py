@@ -33,6 +33,7 @@ from yarnctl.attach.port import AttachedPort, attach
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.model import Suspend
+from yarnctl.hadoop.wire.calculator import DOMINANT, KEY
 from yarnctl.units import Resources, dominant
 
 ROOT = "/ws/v1/cluster"
@@ -76,6 +77,7 @@ def _static() -> dict[str, bytes]:
     texts: dict[str, Any] = {
         f"{ROOT}/info": {"clusterInfo": {"id": 1, "haState": "ACTIVE"}},
         "/conf": {"properties": [{"key": "yarn.web-proxy.address", "value": ""}]},
+        f"{ROOT}/scheduler-conf": {"property": [{"name": KEY, "value": DOMINANT}]},
         f"{ROOT}/scheduler": {"scheduler": {"schedulerInfo": tree}},
         f"{ROOT}/scheduler-conf": {"property": []},
         f"{ROOT}/nodes": {"nodes": {"node": nodes}},

@@ -25,6 +25,7 @@ from yarnctl.attach.connection.connection import Attachment
 from yarnctl.attach.port import attach
 from yarnctl.config import ClusterAddress
 from yarnctl.deciding.queue_names import NamedQueues
+from yarnctl.hadoop.wire.calculator import DOMINANT, KEY
 
 LIMIT_MS = 120.0
 PARENTS = 20
@@ -146,6 +147,7 @@ def static_answers(scale: Scale) -> dict[str, bytes]:
     texts: dict[str, Any] = {
         f"{ROOT}/info": {"clusterInfo": {"id": 1, "haState": "ACTIVE"}},
         "/conf": {"properties": [{"key": "yarn.web-proxy.address", "value": ""}]},
+        f"{ROOT}/scheduler-conf": {"property": [{"name": KEY, "value": DOMINANT}]},
         f"{ROOT}/scheduler": _tree(scale),
         f"{ROOT}/nodes": {"nodes": {"node": [_node(place, held) for place in range(scale.nodes)]}},
     }
