@@ -79,7 +79,6 @@ def _static() -> dict[str, bytes]:
         "/conf": {"properties": [{"key": "yarn.web-proxy.address", "value": ""}]},
         f"{ROOT}/scheduler-conf": {"property": [{"name": KEY, "value": DOMINANT}]},
         f"{ROOT}/scheduler": {"scheduler": {"schedulerInfo": tree}},
-        f"{ROOT}/scheduler-conf": {"property": []},
         f"{ROOT}/nodes": {"nodes": {"node": nodes}},
     }
     return {path: json.dumps(value).encode() for path, value in texts.items()}
