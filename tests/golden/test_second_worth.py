@@ -152,6 +152,14 @@ def test_a_suspension_comes_after_a_key_group(group_ms, done):
     assert told(mixed(case, mix_input, mix_settings(PRICED))) == done
 
 
+def test_a_task_with_two_levers_is_shown_once_beside_what_is_chosen():
+    """The one that is left may be killed, and ends in time."""
+    levers = msgspec.structs.replace(PRICED, room_within_ms=12_000)
+    choice = chosen(young(1, left_s=8), young(2, left_s=8, name="m_2_0"), levers=levers)
+    assert told(choice) == "kill m_1_0"
+    assert [each.attempt for each in choice.refused_tasks] == ["m_2_0"]
+
+
 def test_a_lever_that_costs_more_than_it_brings_is_named():
     assert reasons(chosen(young(20, left_s=15))) == {"m_1_0": "not-worth"}
 

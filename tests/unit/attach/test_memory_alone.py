@@ -6,6 +6,7 @@ import pytest
 
 from tests.frozen.attached_stories import PATHS
 from tests.unit.attach.fake_cluster import SLOT, App, FakeCluster
+from tests.unit.hadoop.test_calculator import leaf, node, root
 from yarnctl.deciding.controller import Controller
 from yarnctl.hadoop.wire.calculator import KEY
 from yarnctl.journal.chain import MemoryJournal
@@ -65,3 +66,28 @@ def test_the_calculator_is_read_anew_of_another_resource_manager() -> None:
                 fake.epoch, fake.scheduler_keys = fake.epoch + 1, DOMINANT
             fake.now_ms = max(fake.now_ms, tick(controller, port, journal))
         assert len(controller.ledger.open) == 1
+
+
+def test_use_shows_the_calculator_after_looks_that_do_not() -> None:
+    """The key was changed after the start: the use of queues says what runs."""
+    with FakeCluster() as fake:
+        connection = fake.port()._connection
+        connection.scheduler_keys = DOMINANT
+        found = []
+        for queue, row in ((leaf(0.0, 0, 0), node()), (leaf(12.5, 1024, 4), node((1024, 4)))):
+            connection.note_calculator(root(queue), [row])
+            found.append(connection.calculator)
+        assert found == ["dominant", "memory"]
+
+
+def test_what_use_has_shown_is_not_kept_of_another_resource_manager() -> None:
+    with FakeCluster() as fake:
+        fake.scheduler_keys = DOMINANT
+        filled(fake, 16_384, 4)
+        port, controller, journal = fake.port(), Controller(PATHS, validate=True), MemoryJournal()
+        for look in range(8):
+            fake.now_ms = max(fake.now_ms, tick(controller, port, journal))
+            if look == 0:
+                port._connection.is_calculator_proven = True
+                fake.epoch, fake.scheduler_keys = fake.epoch + 1, MEMORY
+        assert port._connection.calculator == "memory"
