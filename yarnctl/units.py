@@ -57,7 +57,7 @@ _NEW = tuple.__new__
 NOTHING = Resources(0, 0)  # The empty vector
 
 VCORES_A_MIB = 1 << 20
-"""The vcores of each MiB of a capacity whose vcores limit nothing: the scheduler counts memory alone."""
+"""The vcores of each MiB of a capacity, if the scheduler counts memory alone: they limit nothing."""
 
 
 def by_memory(capacity_resources: Resources) -> Resources:

@@ -58,7 +58,7 @@ class LeverTimes:
         self.by_kind: dict[LeverKind, LeverTime] = {each.kind: each for each in times}
 
     def freed(self, order: Order, kind: LeverKind, at_ms: int, lever_settings: LeverSettings) -> None:
-        """Count an order whose container is free; ``kind``: its lever."""
+        """Count an order when its container is free; ``kind``: its lever."""
         own_ms = max(0, order.remaining_ms) if order.verb == "drain" else (order.group_ms or 0) // 2
         took_ms = max(0, at_ms - order.ordered_at_ms) - own_ms
         before = self.of(kind, at_ms, lever_settings)

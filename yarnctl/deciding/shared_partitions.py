@@ -27,7 +27,7 @@ from yarnctl.units import NOTHING, Resources
 
 
 class ServedPartition:
-    """A partition whose own requests are served from ``free``.
+    """A partition, after its own requests have been served from ``free``.
 
     ``placed``: containers by application, with those that have filled reservations for requests without a
     label.

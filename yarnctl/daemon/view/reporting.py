@@ -167,7 +167,7 @@ class Reporting:
             self._promises.setdefault(record.application, []).append(promise)
 
     def _keep_promises(self, at_ms: int) -> None:
-        """Count requests whose tasks were to end by now, unless they are still pending.
+        """Count requests when the promised end of their task has passed, unless they are still pending.
 
         Then another application received the container, and they are decided again.
         """
@@ -185,7 +185,7 @@ class Reporting:
                 del self._promises[application]
 
     def _served(self, application: str, containers: int) -> None:
-        """Let so many requests no longer show that the promised containers came."""
+        """Note containers that an order brought: they do not show that promised ones came."""
         for each in self._promises.get(application, ()):
             each.pending -= containers
 

@@ -85,7 +85,7 @@ def _of_nodes(nodes: Sequence[NodeRow]) -> Calculator | None:
 
 
 def by_memory(root_queue: QueueInfo, nodes: Iterable[NodeRow]) -> tuple[QueueInfo, tuple[NodeRow, ...]]:
-    """Return both answers with so many vcores in each capacity that memory alone limits.
+    """Return both answers with more vcores in each capacity than can be used: memory alone limits.
 
     What is used and requested stays as it is.
     """
