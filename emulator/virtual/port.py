@@ -28,11 +28,13 @@ from emulator.cluster.resource_manager import application_id, attempt_id, contai
 from emulator.cluster.task import checkpointable, keys_done, remaining_ms
 from emulator.virtual.spark_view import executor_views, obey
 from emulator.virtual.tree_views import (
+    highest_user_limit,
     labelled_applications,
     labelled_queues,
     parent_views,
     requests_of,
     reserved_by_application,
+    user_percents,
 )
 from yarnctl.deciding import model
 from yarnctl.deciding.foresight import Prediction, first_wave
@@ -156,7 +158,12 @@ class VirtualPort:
             applications=self._prediction.predict(views, now_ms),
         )
         scheduler = rm.scheduler
-        if not isinstance(scheduler, TreeScheduler) or not scheduler.labels:
+        if not isinstance(scheduler, TreeScheduler):
+            return found
+        found = msgspec.structs.replace(
+            found, smallest=scheduler.root.smallest, user_percents=user_percents(scheduler)
+        )
+        if not scheduler.labels:
             return found
         seen = [(self._applications[view.application], view) for view in views]
         labelled = {}
@@ -211,15 +218,17 @@ class VirtualPort:
         for queue in scheduler.queues.values():
             # In a tree, reserved counts as used.
             used: LeafQueue | TreeQueue = queue
+            limit = None if queue.user_mib is None else Resources(queue.user_mib, vcores)
             if isinstance(scheduler, TreeScheduler):
                 used = scheduler.nodes[queue.name]
+                limit = highest_user_limit(used)
             views.append(
                 model.QueueView(
                     queue=queue.name,
                     guaranteed=queue.guaranteed,
                     maximum=Resources(queue.maximum_mib, queue.maximum_vcores),
                     used=Resources(used.used_mib, used.used_vcores),
-                    user_limit=None if queue.user_mib is None else Resources(queue.user_mib, vcores),
+                    user_limit=limit,
                     am_limit=Resources(queue.am_mib, vcores),
                     am_used=Resources(queue.am_used_mib, 0),
                 )

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from emulator.cluster.entities import Application, ParentConfig
 from emulator.cluster.queue_tree import TreeScheduler
-from emulator.cluster.queues.tree_queue import TreeQueue
+from emulator.cluster.queues.tree_queue import SharedLeaf, TreeQueue
 from emulator.cluster.resource_manager import application_id
 from yarnctl.deciding.model import ApplicationView, ContainerRequest, ParentView, QueueView
-from yarnctl.units import NOTHING, Resources, plus
+from yarnctl.units import NOTHING, Resources, fits, plus
 
 
 def parent_views(scheduler: TreeScheduler, label: str = "") -> tuple[ParentView, ...]:
@@ -48,19 +48,35 @@ def reserved_by_application(scheduler: TreeScheduler, label: str = "") -> dict[s
     return {name: size for name, size in found.items() if size != NOTHING}
 
 
+def user_percents(scheduler: TreeScheduler) -> dict[str, float]:
+    """Return, by queue, minimum-user-limit-percent where it is below 100."""
+    return {
+        name: float(leaf.user_percent)
+        for name, leaf in scheduler.queues.items()
+        if isinstance(leaf, SharedLeaf) and leaf.user_percent < 100
+    }
+
+
+def highest_user_limit(queue: TreeQueue) -> Resources | None:
+    """Return guarantee x user-limit-factor of a leaf; None: there is none, or it is above the maximum."""
+    leaf = queue.leaf
+    assert isinstance(leaf, SharedLeaf)
+    highest = leaf.highest_limit(queue.users, queue.all_guaranteed, queue.all_maximum)
+    return None if fits(queue.maximum, highest) else Resources(*highest[:2])
+
+
 def labelled_queues(scheduler: TreeScheduler, label: str) -> tuple[QueueView, ...]:
     """Return the leaves with what they have of the nodes with a label."""
     views = []
     for name, leaf in scheduler.queues.items():
         queue = scheduler.trees[label][name]
-        limit = queue.user_limit()
         views.append(
             QueueView(
                 queue=name,
                 guaranteed=queue.guaranteed,
                 maximum=queue.maximum,
                 used=Resources(queue.used_mib, queue.used_vcores),
-                user_limit=None if limit is None else Resources(limit[0], queue.maximum.vcores),
+                user_limit=highest_user_limit(queue),
                 am_limit=Resources(leaf.am_mib, queue.maximum.vcores),
                 am_used=Resources(leaf.am_used_mib, 0),
             )

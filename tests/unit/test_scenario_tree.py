@@ -22,6 +22,7 @@ from yarnctl.deciding.reasons.demand import QueueAtGuarantee
 from yarnctl.deciding.records import Decision, Refusal
 from yarnctl.errors import BadInput
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.units import NOTHING, Resources
 
 PLACE = "scenario, field {}".format
 
@@ -88,6 +89,25 @@ def test_the_controller_sees_the_tree(scenario):
     assert [view.queue for view in seen.parents] == ["", "eng"]
     assert seen.parents[0].priorities == {"res": 5}
     assert seen.parents[0].fair == ("res",)
+
+
+def test_the_controller_sees_what_limits_the_users_of_a_leaf_in_each_partition(scenario, tmp_path):
+    """Percentages, and the highest limits: those of now would follow what the users hold."""
+    more_keys = {"root.mkt.minimum-user-limit-percent": "25", "root.eng.prod.user-limit-factor": "1"}
+    file = write_file(tmp_path, {**NESTED, **LABELLED, **more_keys, "maximum-am-resource-percent": "0.5"})
+    labels = (NodeLabel(name="gpu", nodes=2), NodeLabel(name="ne", nodes=1, exclusive=False))
+    scenario = msgspec.structs.replace(scenario, nodes=6, scheduler_xml=str(file), node_labels=labels)
+    run = Run(setup(scenario), prepare(scenario).jobs, SCHEMES["natjam"])
+    seen = run.port._snapshot(0)
+    assert (seen.smallest, seen.user_percents) == (Resources(1, 0), {"mkt": 25.0})
+    for part in (seen, *seen.labelled.values()):
+        views = {view.queue: view for view in part.queues}
+        for name in ("eng.prod", "mkt"):  # with a factor of 1
+            shown = views[name]
+            assert shown.user_limit == (
+                None if shown.guaranteed in (NOTHING, shown.maximum) else shown.guaranteed
+            )
+        assert (views["eng.lab"].user_limit, views["res"].user_limit) == (None, None)
 
 
 @pytest.mark.parametrize("scheme", ["natjam", *more(("yarn-tuned", "mix"))])

@@ -81,14 +81,20 @@ class SharedLeaf(LeafQueue):
         self, shared: UserShares, guaranteed_resources: Resources, maximum_resources: Resources
     ) -> Resources | None:
         """Return what no user is given more beyond of a partition; None: no limit."""
-        factor = self.config.user_limit_factor
-        if factor is None and self.user_percent == 100:
+        if self.config.user_limit_factor is None and self.user_percent == 100:
             return None
-        most = maximum_resources
-        if factor is not None and any(guaranteed_resources):
-            least = shared.larger(guaranteed_resources, shared.smallest)
-            most = Resources(*(int(part * factor) for part in least))
+        most = self.highest_limit(shared, guaranteed_resources, maximum_resources)
         return shared.limit(self, guaranteed_resources, most)
+
+    def highest_limit(
+        self, shared: UserShares, guaranteed_resources: Resources, maximum_resources: Resources
+    ) -> Resources:
+        """Return guarantee x user-limit-factor of a partition; without one of them the maximum."""
+        factor = self.config.user_limit_factor
+        if factor is None or not any(guaranteed_resources):
+            return maximum_resources
+        least = shared.larger(guaranteed_resources, shared.smallest)
+        return Resources(*(int(part * factor) for part in least))
 
     @property
     def user_percent(self) -> int:
