@@ -25,7 +25,7 @@ from emulator.cluster.entities import AM, Application, Ask, Container, Node, Nod
 from emulator.cluster.entities import TreeLeafConfig as Leaf
 from emulator.cluster.queues.tree_queue import SharedLeaf
 from emulator.cluster.resource_manager import application_id, attempt_id, container_id
-from emulator.virtual.tree_views import parent_views
+from emulator.virtual.tree_views import highest_user_limit, parent_views, user_percents
 from tests.property.tree_grants import FINE, NODE_SLOTS, ORDERS, WHOLE, RandomCluster
 from tests.unit.scheduler_files import pair
 from yarnctl.deciding.controller import Controller
@@ -33,7 +33,7 @@ from yarnctl.deciding.forecast import over_guarantee
 from yarnctl.deciding.model import ApplicationView, Observation, QueueView, Snapshot, Suspend, TaskView
 from yarnctl.deciding.records import Refusal
 from yarnctl.deciding.settings import DEFAULT, Settings
-from yarnctl.units import NOTHING, Resources, at_least, minus, plus, times
+from yarnctl.units import NOTHING, Resources, at_least, fits, minus, plus, times
 
 RANKS_PER_PRIORITY = 1 << 32
 NOW_MS = 1000
@@ -227,7 +227,7 @@ class ActedCluster(RandomCluster):
         """Return the snapshot as it is read from a ResourceManager: a flat tree has no parents."""
         if self.labelled:
             parts = {label: self._part(label) for label in ("", LABEL)}
-            return msgspec.structs.replace(parts[""], labelled={LABEL: parts[LABEL]})
+            return self._with_users(msgspec.structs.replace(parts[""], labelled={LABEL: parts[LABEL]}))
         seen = super().snapshot()
         root = seen.parents[0]
         sizes: dict[str, set[Resources]] = {}
@@ -237,12 +237,18 @@ class ActedCluster(RandomCluster):
         is_flat = (
             len(seen.parents) == 1 and root.order == "utilization" and not root.fair and not seen.reserved
         )
-        return msgspec.structs.replace(
+        found = msgspec.structs.replace(
             seen,
             free_by_node={node: size for node, size in seen.free_by_node.items() if size != NOTHING},
             parents=() if is_flat and not uneven else seen.parents,
             user_limits=self._user_limits(seen),
         )
+        return self._with_users(found) if found.parents else found
+
+    def _with_users(self, snapshot: Snapshot) -> Snapshot:
+        """Return a snapshot with what limits the users of a leaf in common."""
+        smallest, percents = self.scheduler.root.smallest, user_percents(self.scheduler)
+        return msgspec.structs.replace(snapshot, smallest=smallest, user_percents=percents)
 
     def _part(self, label: str) -> Snapshot:
         """Return the partition of a label, as ``attach.observing`` reads it."""
@@ -280,20 +286,14 @@ class ActedCluster(RandomCluster):
         )
 
     def _queue(self, name: str, label: str = "") -> QueueView:
-        leaf, view = self.scheduler.queues[name], super()._queue(name)
-        if label:
-            queue = self.scheduler.trees[label][name]
-            limit = queue.user_limit()
-            return msgspec.structs.replace(
-                view,
-                guaranteed=queue.guaranteed,
-                maximum=queue.maximum,
-                used=Resources(queue.used_mib, queue.used_vcores),
-                user_limit=None if limit is None else Resources(limit[0], queue.maximum.vcores),
-            )
-        factor = leaf.config.user_limit_factor
-        limit = None if factor is None else times_ratio(view.guaranteed, factor, view.maximum)
-        return msgspec.structs.replace(view, user_limit=limit)
+        queue = self.scheduler.trees[label][name]
+        return msgspec.structs.replace(
+            super()._queue(name),
+            guaranteed=queue.guaranteed,
+            maximum=queue.maximum,
+            used=Resources(queue.used_mib, queue.used_vcores),
+            user_limit=highest_user_limit(queue),
+        )
 
     def _user_limits(self, seen: Snapshot) -> dict[str, dict[str, Resources]]:
         """Return the limits that the ResourceManager shows, by the rule of ``wire.views.user_limits``."""
@@ -301,17 +301,14 @@ class ActedCluster(RandomCluster):
         for view in seen.queues:
             leaf = self.scheduler.queues[view.queue]
             assert isinstance(leaf, SharedLeaf)
-            limit_mib = leaf.user_mib
-            if limit_mib is None:
+            limit = leaf.user_limit()
+            if limit is None or limit == view.user_limit or fits(view.maximum, limit):
                 continue
-            limit = Resources(limit_mib, self.rm.total.vcores)
+            is_highest = view.user_limit is not None and fits(view.user_limit, limit)
             active = {app.user for app in leaf.demand}
             for user in active | leaf.shared.held.keys():
-                if limit_mib >= view.maximum.memory_mib:
-                    continue
-                highest = view.user_limit
-                is_highest = highest is not None and highest.memory_mib <= limit_mib
-                if len(active) > 1 or is_highest or leaf.shared.held.get(user, NOTHING)[0] > limit_mib:
+                is_other = len(active) > 1 or not fits(leaf.shared.held.get(user, NOTHING), limit)
+                if is_highest or (is_other and leaf.user_percent < 100):
                     found.setdefault(view.queue, {})[user] = limit
         return found
 
@@ -333,11 +330,6 @@ class ActedCluster(RandomCluster):
             preempting_queues=() if self.guarantees else self.preempting,
             preemptable_queues=() if self.guarantees else self.preemptable,
         )  # fmt: skip
-
-
-def times_ratio(size: Resources, ratio: float, most_resources: Resources) -> Resources:
-    """Return a user's highest limit: a ratio of the guarantee, at most the maximum."""
-    return Resources(*(min(int(part * ratio), most) for part, most in zip(size, most_resources, strict=True)))
 
 
 # --- decisions and their ends -------------------------------------------------------------------

@@ -36,6 +36,18 @@ def test_freed_containers_are_granted_to_their_requesters() -> None:
     assert counts["missed"] <= 0.2 * counts["idle while production waits"], counts
 
 
+SHARING = (122, 436, 509, 762, 802, 961, 1064, 1096, 1757, 2276, 2714)
+"""Clusters with a label whose users share leaves by minimum-user-limit-percent."""
+
+
+def test_containers_of_partitions_are_granted_to_their_requesters() -> None:
+    counts = Counter[str]()
+    for seed in (*SHARING, *range(5001, 5051)):
+        counted(counts, act(seed, labelled=True))
+    assert counts["orders"] > 50
+    assert counts["in vain"] == 0, counts
+
+
 # --- planted faults: each must be found --------------------------------------------------------
 
 
