@@ -45,6 +45,7 @@ def test_resources_that_a_vector_does_not_name_have_the_percentage() -> None:
          "a limit above the maximum is none"),
         ({"absoluteCapacity": 5, "userLimitFactor": -1}, (500, 5), TOTAL, None,
          "-1 switches it off (YARN-10531)"),
+        ({"absoluteCapacity": 0}, (0, 0), TOTAL, None, "no factor of a guarantee that there is not"),
         ({"absoluteCapacity": 5, "absoluteMaxCapacity": 50}, (500, 5), (5000, 50), (500, 5), "a maximum"),
         ({"minEffectiveCapacity": vector(0, 0), "absoluteCapacity": 5}, (500, 5), TOTAL, (500, 5),
          "0: not yet computed"),

@@ -101,14 +101,15 @@ def queue_view(
 ) -> QueueView:
     """Return one leaf queue. Its user limit is guarantee x factor (-1: none).
 
-    A guarantee below the ``smallest_resources`` container counts as one. The softer share by
-    minimum-user-limit-percent changes with the active users and is left out.
+    A guarantee below the ``smallest_resources`` container counts as one. Without a guarantee the factor is
+    not applied (``UsersManager.computeUserLimit`` of 3.4). The softer share by minimum-user-limit-percent
+    changes with the active users and is left out.
     """
     queue = leaf.queue
     guaranteed, maximum = _shares(queue, total, label, names)
     limit: Resources | None = None
-    if queue.user_limit_factor >= 0:
-        base = at_least(guaranteed, smallest_resources) if guaranteed[:2] != NOTHING else guaranteed
+    if queue.user_limit_factor >= 0 and any(guaranteed):
+        base = at_least(guaranteed, smallest_resources)
         limit = Resources(*(int(part * queue.user_limit_factor) for part in base))
         if fits(maximum, limit):
             limit = None
