@@ -39,10 +39,13 @@ def test_freed_containers_are_granted_to_their_requesters() -> None:
 SHARING = (122, 436, 509, 762, 802, 961, 1064, 1096, 1757, 2276, 2714)
 """Clusters with a label whose users share leaves by minimum-user-limit-percent."""
 
+ALWAYS_REJECTED = 6690
+"""In this state nodes find a request again and again that a limit does not allow."""
+
 
 def test_containers_of_partitions_are_granted_to_their_requesters() -> None:
     counts = Counter[str]()
-    for seed in (*SHARING, *range(5001, 5051)):
+    for seed in (*SHARING, ALWAYS_REJECTED, *range(5001, 5051)):
         counted(counts, act(seed, labelled=True))
     assert counts["orders"] > 50
     assert counts["in vain"] == 0, counts

@@ -35,6 +35,8 @@ FINE, WHOLE = Resources(10_240_000, 10_000), Resources(1024, 1)
 """A slot in ten thousandths, so that guarantees are hardly cut off, and one with a whole vcore."""
 NODE_SLOTS = 8
 STEPS = 12
+QUIET_ROUNDS = 100
+"""Of nodes without a grant or reservation. A request may begin its turns for idle nodes anew for ever."""
 ORDERS = ("utilization", "priority-utilization")
 
 
@@ -111,11 +113,14 @@ class RandomCluster:
     def beat(self) -> list[Container]:
         """Let all nodes have heartbeats until nothing changes; return the new containers."""
         granted: list[Container] = []
-        version = -1
-        while version != self.scheduler.version:
+        version, quiet = -1, 0
+        before: object = None
+        while version != self.scheduler.version and quiet < QUIET_ROUNDS:
             version = self.scheduler.version
             for node in self.rm.nodes:
                 granted += self.rm.node_heartbeat(node, [], 0)
+            after = len(granted), [node.reserved for node in self.rm.nodes]
+            before, quiet = after, quiet + 1 if after == before else 0
         return granted
 
     def change(self) -> None:
