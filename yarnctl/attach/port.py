@@ -75,6 +75,7 @@ GROUP_LEAST_MS = 100
 """A suspension does not notice key groups that take less."""
 
 READ_TOGETHER = 64  # Applications; their containers are read before the time is checked
+IDENTIFY_MS = 1_000  # While nothing waits and no order is open, the cluster's epoch is read this often
 REJOINING_MS = 60_000
 """How long nodes may take to register with a ResourceManager that was started anew: they retry every 30 s."""
 
@@ -141,6 +142,7 @@ class AttachedPort:
             connection, self._tracking, self.permission, self._connected, reversible, restorer
         )
         self._epoch = ""
+        self._identify_at_ms = 0
         self._node_counts: list[int] = []
 
     @property
@@ -255,7 +257,10 @@ class AttachedPort:
     def _cluster(self, request: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:
         """Probe the demand and make a snapshot; "unreachable" while a new ResourceManager settles."""
         nodes: tuple[yarn.NodeRow, ...] | None = None
-        self._check_epoch(str(self._connection.manager.identify().epoch), facts)
+        at_once = bool(request.orders) or self._connection.settling
+        is_identified = at_once or self._connection.clock() >= self._identify_at_ms
+        if is_identified:
+            self._check_epoch(str(self._connection.manager.identify().epoch), facts)
         if self._connection.settling:
             nodes = self._connection.manager.nodes()
             if not self._nodes_are_stable(len(nodes)):
@@ -273,6 +278,11 @@ class AttachedPort:
             if self._held is not None and self._held.is_due(self._connection.clock()):
                 self._both(())
             return None, "quiet"
+        if not is_identified:
+            self._check_epoch(str(self._connection.manager.identify().epoch), facts)
+            if self._connection.settling:
+                self._connection.last_problem = ManagerSettling()
+                return None, "unreachable"
         return self._predicted.added(self._snapshot(root, nodes), self._connection.clock()), "seen"
 
     def _snapshot(self, root_queue: yarn.QueueInfo, counted: tuple[yarn.NodeRow, ...] | None) -> Snapshot:
@@ -362,7 +372,7 @@ class AttachedPort:
             self._connection.scheduler_keys, self._connection.is_calculator_proven = None, False
             if self._held is not None:
                 self._held.restart()
-        self._epoch = epoch
+        self._epoch, self._identify_at_ms = epoch, self._connection.clock() + IDENTIFY_MS
 
     def _nodes_are_stable(self, nodes: int) -> bool:
         """Return whether the number of nodes has been the same, and not 0, for some observations."""

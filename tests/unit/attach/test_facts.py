@@ -223,6 +223,18 @@ def test_killed_after_our_release_is_suspended(cluster, port):
     assert facts(cluster, port) == (ended(cluster, "suspended"),)
 
 
+def test_the_attempts_of_a_killed_task_are_read_again_when_its_container_is_gone(cluster, port):
+    cluster.on_kill = lambda _attempt: None
+    assert port.perform(Kill("o-1", *NAMES)) == Accepted()
+    facts(cluster, port)
+    cluster.rm.heard.clear()
+    port.observe(ObservationRequest(cluster=False, orders=("o-1",)))
+    assert not [one for one in cluster.rm.heard if one.path.endswith("/attempts")]
+    cluster.killed(attempt(1, 1))
+    (fact,) = port.observe(ObservationRequest(cluster=False, orders=("o-1",))).facts
+    assert isinstance(fact, ContainerEnded)
+
+
 def test_a_kill_is_watched_until_its_room_is_free_though_its_order_is_settled(cluster, port):
     cluster.on_kill = lambda _attempt: None
     assert port.perform(Kill("o-1", *NAMES)) == Accepted()
@@ -252,6 +264,18 @@ def test_the_end_of_an_application(cluster, port):
     app.state, app.containers = "FINISHED", {}
     assert facts(cluster, port) == (ApplicationEnded(application(1), cluster.now_ms),)
     assert facts(cluster, port) == ()
+
+
+def test_an_application_without_containers_is_asked_for_its_end_once_a_second(cluster, port):
+    waiting = cluster.add(App(5, "production", user="bob", state="ACCEPTED"))
+    request = ObservationRequest(cluster=False, orders=("o-1",), requesters=(waiting.id,))
+    port.observe(request)
+    cluster.rm.heard.clear()
+    for step_ms in (0, 500, 500):
+        cluster.now_ms += step_ms
+        port.observe(request)
+    heard = [one.path.rsplit("/", 1)[1] for one in cluster.rm.heard if waiting.id in one.path]
+    assert heard == ["containers", "containers", "containers", "appattempts", "state"]
 
 
 def test_an_application_that_nobody_knows_has_not_ended(cluster, port):

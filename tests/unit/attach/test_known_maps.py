@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yarnctl.frameworks.mapreduce.known_maps import READ_MAX, STARTING_MS, KnownMaps
+from yarnctl.frameworks.mapreduce.known_maps import MORE_MAX, READ_MAX, STARTING_MS, KnownMaps
 from yarnctl.frameworks.mapreduce.rest import Task, TaskAttempt
 from yarnctl.hadoop.wire.yarn import ContainerRow
 
@@ -58,16 +58,24 @@ def test_one_look_reads_the_first_tasks_only() -> None:
     assert found.to_read == [row.task for row in tasks[:READ_MAX]]
 
 
-def test_many_maps_are_read_once_each() -> None:
-    known, tasks = KnownMaps(), [task(number) for number in range(3 * READ_MAX)]
-    containers = listed(*(f"c{number}" for number in range(3 * READ_MAX)))
-    read: list[str] = []
+def test_many_maps_are_read_once_each_and_few_in_a_look_once_enough_are_known() -> None:
+    known, tasks = KnownMaps(), [task(number) for number in range(READ_MAX + 3 * MORE_MAX)]
+    containers = listed(*(f"c{number}" for number in range(len(tasks))))
+    read: list[list[str]] = []
     for _ in range(5):
-        for name in known.look(APP, tasks, containers, NOW_MS).to_read:
-            read.append(name)
+        read.append(known.look(APP, tasks, containers, NOW_MS).to_read)
+        for name in read[-1]:
             known.note(APP, name, [attempt(int(name[-6:]), f"c{int(name[-6:])}")])
-    assert read == [row.task for row in tasks]
+    assert [len(each) for each in read] == [READ_MAX, MORE_MAX, MORE_MAX, MORE_MAX, 0]
+    assert [name for each in read for name in each] == [row.task for row in tasks]
     assert len(known.look(APP, tasks, containers, NOW_MS).known) == len(tasks)
+
+
+def test_what_is_read_makes_up_for_the_known_maps_that_have_left() -> None:
+    known, tasks = filled(*(f"c{number}" for number in range(READ_MAX))), range(2 * READ_MAX)
+    left = listed(*(f"c{number}" for number in tasks if number >= READ_MAX // 2))
+    running = [task(number) for number in tasks if number >= READ_MAX // 2]
+    assert len(known.look(APP, running, left, NOW_MS).to_read) == READ_MAX // 2
 
 
 def test_container_of_no_known_attempt_makes_all_be_read_once_and_shown_meanwhile() -> None:

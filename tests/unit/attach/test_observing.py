@@ -64,7 +64,21 @@ def test_a_quiet_cluster_costs_two_questions(cluster):
     seen = port.observe(HURRIED)
     assert (seen.cluster, seen.snapshot) == ("quiet", None)
     assert paths(cluster) == ["/info", "/scheduler"]
+    cluster.now_ms += 500
+    port.observe(HURRIED)
+    assert paths(cluster) == ["/scheduler"]
     assert port.observe(ObservationRequest()).snapshot is not None  # any queue: research waits
+    assert paths(cluster)[:2] == ["/scheduler", "/info"]
+
+
+def test_a_new_manager_that_is_found_after_the_probe_shows_nothing(cluster):
+    port = cluster.port()
+    assert port.observe(HURRIED).cluster == "seen"
+    cluster.epoch += 1
+    seen = port.observe(HURRIED)
+    assert paths(cluster)[-2:] == ["/scheduler", "/info"]
+    assert (seen.cluster, seen.snapshot) == ("unreachable", None)
+    assert seen.facts == (EpochChanged(str(EPOCH + 1), cluster.now_ms),)
 
 
 def test_a_scope_without_the_cluster_asks_nothing(cluster):

@@ -61,6 +61,10 @@ class Grant(NamedTuple):
     container: yarn.ContainerRow
 
 
+EMPTY_AGE_MS = 1_000
+"""How long an application without containers is asked neither for a newer attempt nor for its end."""
+
+
 class LiveContainers:
     """Reads live containers; ``holding``: application -> container -> a resource that is not modelled."""
 
@@ -70,6 +74,7 @@ class LiveContainers:
         self._calls = connection.calls
         self._attempts: dict[str, str] = {}
         self._known: dict[str, set[str]] = {}
+        self._empty_at_ms: dict[str, int] = {}
         self.holding: dict[str, dict[str, str]] = {}
 
     def observe(self, applications: Iterable[str]) -> dict[str, Held | Problem]:
@@ -82,7 +87,9 @@ class LiveContainers:
         attempt = self._attempts.get(application)
         if attempt is not None:
             rows = self._listed(application, attempt)
-        if not rows:
+        now_ms = self._connection.clock()
+        is_due = now_ms >= self._empty_at_ms.get(application, now_ms - EMPTY_AGE_MS) + EMPTY_AGE_MS
+        if not rows and is_due:
             newest = self._newest(application)
             if newest is not None and newest != attempt:
                 self._attempts[application] = newest
@@ -93,8 +100,14 @@ class LiveContainers:
         if holding := {container: others[0] for container, others in unknown.items() if others}:
             self.holding[application] = holding
         if rows:
+            self._empty_at_ms.pop(application, None)
             return Held({row.container: row.with_others(names) for row in rows if row.state != RESERVED})
-        return Held({}, ended=self._ended(application))
+        if not is_due:
+            return Held({})
+        ended = self._ended(application)
+        if not ended:
+            self._empty_at_ms[application] = now_ms
+        return Held({}, ended=ended)
 
     def _listed(self, application: str, attempt: str) -> tuple[yarn.ContainerRow, ...]:
         try:
@@ -151,6 +164,7 @@ class LiveContainers:
         """Drop the attempts of applications that have ended."""
         for name in applications:
             self._attempts.pop(name, None)
+            self._empty_at_ms.pop(name, None)
             self.holding.pop(name, None)
 
 

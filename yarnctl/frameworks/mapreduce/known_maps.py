@@ -1,11 +1,12 @@
 """The running attempts of maps, each read once: later looks need of them only what their task's row shows.
 
-A master lists the attempts of one task a request, and a job has hundreds of maps. So a look reads the
-attempts of at most ``READ_MAX`` of them, in the order of their tasks; those that no look has read are not
-shown yet. The id, the container and the start of an attempt never change; its progress is its task's while it
-is the only one that runs. It is read again when its container is gone. A second (speculative) attempt shows
-as a container that belongs to no known attempt: then all are read once more, a part in each look. A task
-without a running attempt is read again when a container that belongs to no known attempt may be its own.
+A master lists the attempts of one task a request, and a job has hundreds of maps. So a look reads only until
+``READ_MAX`` are known, in the order of their tasks, and a few more (``MORE_MAX``), so that in time maps on
+all nodes are known; those that no look has read are not shown yet. The id, the container and the start of an
+attempt never change; its progress is its task's while it is the only one that runs. It is read again when its
+container is gone. A second (speculative) attempt shows as a container that belongs to no known attempt: then
+all are read once more, a part in each look. A task without a running attempt is read again when a container
+that belongs to no known attempt may be its own.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ STARTING_MS = 10_000
 
 READ_MAX = 64
 """The number of maps whose attempts one look at a job reads: some 5 ms each, several in parallel."""
+
+MORE_MAX = 4
+"""The number that one look reads of a job of which ``READ_MAX`` maps are known already."""
 
 
 class MapsSeen(NamedTuple):
@@ -90,13 +94,14 @@ class KnownMaps:
             job.seen |= old  # searched once, found or not
         new = [task for task in running if not (task in job.kept or task in job.idle or task in job.twice)]
         idle = islice(job.idle, max(0, len(strange) - len(new)))
-        to_read = [*(task for task in running if task in job.twice), *new, *idle]
-        to_read += [task for task in running if task in job.again]
+        twice = [task for task in running if task in job.twice]
+        most = max(READ_MAX - len(job.kept), len(twice) + MORE_MAX)
+        to_read = [*twice, *new, *idle, *(task for task in running if task in job.again)]
         known: dict[str, tuple[TaskAttempt, ...]] = {
             task: (msgspec.structs.replace(attempt, progress_percent=running[task].progress_percent),)
             for task, attempt in job.kept.items()
         }
-        return MapsSeen(known, to_read[:READ_MAX])
+        return MapsSeen(known, to_read[: min(most, READ_MAX)])
 
     def note(self, application: str, task: str, attempts: Sequence[TaskAttempt]) -> None:
         """Keep the running attempt of a map if it is the only one and has its container."""

@@ -94,8 +94,7 @@ class TaskTracking:
     def _is_due(self, tracked: TrackedTask, seen: Mapping[str, Held | Problem]) -> bool:
         held = seen.get(tracked.application)
         gone = isinstance(held, Held) and tracked.container not in held.containers
-        late = self._clock() - tracked.polled_at_ms >= self._settings.attempt_poll_ms
-        return late or gone or bool(tracked.released_at_ms or tracked.killed_at_ms)
+        return gone or self._clock() - tracked.polled_at_ms >= self._settings.attempt_poll_ms
 
     def _poll_attempts(self, due: Sequence[TrackedTask]) -> None:
         wanted = [(one.application, one.task.task) for one in due]
