@@ -102,7 +102,7 @@ def test_report_leaves_out_what_is_older(steps: list[Record]) -> None:
 
 def task(kind: TaskKind, at_ms: int, remaining_ms: int) -> TaskView:
     return TaskView(
-        f"attempt_1_0001_m_{at_ms}",
+        f"attempt_1_0001_{kind}_{at_ms}",
         "container_1",
         "n1",
         SIZE,
@@ -147,6 +147,49 @@ def test_containers_come_as_fast_as_research_tasks_end() -> None:
     ends.begin()
     ends.look(look(["executor"]), Settings())
     assert ends.arrivals(2 * 10**9, 1) is None
+
+
+def test_a_maps_start_is_no_progress() -> None:
+    """A map of 60 s that starts for 5 s: an early look finds 120 s."""
+    length_ms, start_ms = 60_000, 5_000
+
+    def extrapolated(name: str, worked_ms: int) -> TaskView:
+        done_ratio = (worked_ms - start_ms) / length_ms
+        remaining_ms = round(worked_ms * (1 - done_ratio) / done_ratio)
+        row = task("map", 50_000 - worked_ms, remaining_ms)
+        return row._replace(attempt=name)
+
+    def seen(*tasks: TaskView) -> Observed:
+        return msgspec.structs.replace(look([]), tasks={"application_1_0001": tasks})
+
+    ends, one = NaturalEnds(), "attempt_1_0001_m_000001_0"
+    ends.begin()
+    ends.look(seen(extrapolated("attempt_1_0001_m_000002_0", 10_000)), Settings())
+    early = ends.arrivals(50_000, 1)
+    assert early is not None
+    assert early[0].each_ms == pytest.approx((120_000 + BETWEEN_MS) / 10)
+    ends.look(seen(extrapolated(one, 10_000)), Settings())
+    ends.look(seen(extrapolated(one, 35_000)), Settings())
+    known = ends.arrivals(50_000, 1)
+    assert known is not None
+    assert known[0].each_ms == pytest.approx((length_ms + BETWEEN_MS) / 10, rel=0.001)
+    starting = task("map", 46_000, 100_000)
+    ends.look(seen(starting), Settings())
+    same = ends.arrivals(50_000, 1)
+    assert same is not None
+    assert same[0].each_ms == known[0].each_ms
+
+
+def test_what_ends_between_look_and_decision_serves_the_queue_already(steps: list[Record]) -> None:
+    def based_earlier(record: Record) -> Record:
+        if not isinstance(record, Decision):
+            return record
+        trigger = msgspec.structs.replace(record.trigger, as_of_ms=record.at_ms - 1_000)
+        return msgspec.structs.replace(record, trigger=trigger)
+
+    fresh, late = reported(steps, None), reported([based_earlier(each) for each in steps], None)
+    less_ms = fresh.waited_less.estimate_ms - late.waited_less.estimate_ms
+    assert 1_000 <= less_ms <= 1_000 * fresh.waited_less.estimated
 
 
 def test_an_order_that_leaves_the_queue_gives_its_place_to_the_next_decision() -> None:
