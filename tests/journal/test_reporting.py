@@ -180,18 +180,6 @@ def test_a_maps_start_is_no_progress() -> None:
     assert same[0].each_ms == known[0].each_ms
 
 
-def test_what_ends_between_look_and_decision_serves_the_queue_already(steps: list[Record]) -> None:
-    def based_earlier(record: Record) -> Record:
-        if not isinstance(record, Decision):
-            return record
-        trigger = msgspec.structs.replace(record.trigger, as_of_ms=record.at_ms - 1_000)
-        return msgspec.structs.replace(record, trigger=trigger)
-
-    fresh, late = reported(steps, None), reported([based_earlier(each) for each in steps], None)
-    less_ms = fresh.waited_less.estimate_ms - late.waited_less.estimate_ms
-    assert 1_000 <= less_ms <= 1_000 * fresh.waited_less.estimated
-
-
 def test_an_order_that_leaves_the_queue_gives_its_place_to_the_next_decision() -> None:
     ends = NaturalEnds()
     ends.begin()

@@ -7,9 +7,8 @@
 * So research containers end at a rate L: of each application its containers / D. Executors and workers do not
   end by themselves; applications without a known task count as the others do.
 * Each container that yarnctl orders joins a queue that L serves, in order: the k-th of a decision would have
-  come k/L after the look that the decision was based on, or after those before it: what ends between look and
-  decision serves the queue already. An order that is withdrawn or lost leaves the queue: its request is
-  still pending, and the next decision lets it join again.
+  come k/L after the decision, or after those before it. An order that is withdrawn or lost leaves the queue:
+  its request is still pending, and the next decision lets it join again.
 """
 
 from __future__ import annotations
@@ -89,12 +88,11 @@ class _Attempt(NamedTuple):
 class NaturalEnds:
     """Follows the recorded looks; ``arrivals`` is called with each decision.
 
-    ``pending``: containers that each application requests, by the newest look. ``as_of_ms``: of that look.
+    ``pending``: containers that each application requests, by the newest look.
     """
 
     def __init__(self) -> None:
         self.pending: dict[str, int] = {}
-        self.as_of_ms = 0
         self._rows: Reader | None = None
         self._attempts: dict[str, dict[str, _Attempt]] = {}
         self._containers: dict[str, int] = {}
@@ -108,23 +106,19 @@ class NaturalEnds:
         """Take a recorded look."""
         if self._rows is None:
             return  # the looks before it were pruned
-        at_ms = observed.at_ms if observed.as_of_ms is None else observed.as_of_ms
         if observed.change is not None:
-            self.as_of_ms = at_ms
             views = merged(self._rows.snapshot(observed.change)).applications
             self.pending = {each.application: sum(row.count for row in each.requests) for each in views}
             research = [each for each in views if settings.may_be_preempted(each.queue)]
             self._containers = {each.application: max(0, each.containers - 1) for each in research}
             self._attempts = {name: self._attempts.get(name, {}) for name in self._containers}
+        at_ms = observed.at_ms if observed.as_of_ms is None else observed.as_of_ms
         for name, tasks in observed.tasks.items():
             if name in self._attempts:
                 _note(self._attempts[name], tasks, at_ms)
 
-    def arrivals(self, as_of_ms: int, containers: int) -> list[Arrival] | None:
-        """Return when so many more containers would have come than those that were requested at an instant.
-
-        None: no task's end is known.
-        """
+    def arrivals(self, at_ms: int, containers: int) -> list[Arrival] | None:
+        """Return when so many more containers would have come; None: no task's end is known."""
         lengths = self._lengths()
         sample = [length for each in lengths.values() for length in each]
         others = _rate(sample)
@@ -137,7 +131,7 @@ class NaturalEnds:
         ends = [length for length in sample if length < math.inf]
         mean = sum(ends) / len(ends)
         spread = math.sqrt(sum((each - mean) ** 2 for each in ends)) / len(ends) / mean
-        begin_ms = max(self._free_at_ms, float(as_of_ms))
+        begin_ms = max(self._free_at_ms, float(at_ms))
         self._free_at_ms = begin_ms + containers / rate
         begin_ms += HEARTBEATS_MS
         return [Arrival(begin_ms + place / rate, spread, 1 / rate) for place in range(1, containers + 1)]

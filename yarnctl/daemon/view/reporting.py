@@ -147,8 +147,7 @@ class Reporting:
         gain.ordered += len(record.orders)
         gain.unmet += record.unmet
         self._refused(record)
-        as_of_ms = record.at_ms if trigger.as_of_ms is None else trigger.as_of_ms
-        arrivals = self._ends.arrivals(as_of_ms, sum(pick.serves for pick in record.picks))
+        arrivals = self._ends.arrivals(record.at_ms, sum(pick.serves for pick in record.picks))
         place = 0
         for order, pick in zip(record.orders, record.picks, strict=True):
             if arrivals is not None:
@@ -160,7 +159,7 @@ class Reporting:
         fresh = [each for each in record.tasks if each.serves and each.container not in self._awaited]
         self._awaited.update(dict.fromkeys(each.container for each in fresh))
         _shorten(self._awaited)
-        arrivals = self._ends.arrivals(self._ends.as_of_ms, sum(each.serves for each in fresh)) or []
+        arrivals = self._ends.arrivals(record.at_ms, sum(each.serves for each in fresh)) or []
         ends = [each.until_ms for each in fresh for _ in range(each.serves)]
         pending = self._ends.pending.get(record.application, 0)
         for arrival, until_ms in zip(arrivals, ends, strict=False):
