@@ -180,6 +180,27 @@ def test_a_maps_start_is_no_progress() -> None:
     assert same[0].each_ms == known[0].each_ms
 
 
+def test_a_start_that_one_application_shows_counts_for_all() -> None:
+    def read(at_ms: int, remaining_ms: int, name: str) -> Observed:
+        tasks = {name: (task("map", 0, remaining_ms),)}
+        return Observed(at_ms=at_ms, cluster="not-requested", tasks=tasks)
+
+    names = ("application_1_0001", "application_1_0002")
+    rows = tuple(ApplicationRow(name, "research", "ann", 0, 0, 11, SIZE, SIZE) for name in names)
+    ends = NaturalEnds()
+    ends.begin()
+    ends.look(Observed(at_ms=0, cluster="seen", change=SnapshotChange(applications=rows)), Settings())
+    ends.look(read(10_000, 110_000, names[0]), Settings())
+    alone = ends.arrivals(10_000, 1)
+    assert alone is not None
+    assert alone[0].each_ms == pytest.approx((120_000 + BETWEEN_MS) / 20)
+    for at_ms, remaining_ms in ((10_000, 110_000), (35_000, 35_000)):  # of 60 s, after a start of 5 s
+        ends.look(read(at_ms, remaining_ms, names[1]), Settings())
+    both = ends.arrivals(35_000, 1)
+    assert both is not None
+    assert both[0].each_ms == pytest.approx((60_000 + BETWEEN_MS) / 20)
+
+
 def test_an_order_that_leaves_the_queue_gives_its_place_to_the_next_decision() -> None:
     ends = NaturalEnds()
     ends.begin()

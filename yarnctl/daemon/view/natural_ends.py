@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ class Arrival(NamedTuple):
     each_ms: float = 0.0
 
 
-class _Read(NamedTuple):
+class _WorkSeen(NamedTuple):
     """An attempt as a look showed it: how long it has worked, and in all with what remains.
 
     ``whole_ms`` is infinite if it does not end by itself.
@@ -66,8 +66,8 @@ class _Read(NamedTuple):
 class _Attempt(NamedTuple):
     """The first and the newest look at an attempt."""
 
-    first: _Read
-    newest: _Read
+    first: _WorkSeen
+    newest: _WorkSeen
 
     def start_ms(self) -> float | None:
         """Return how long a map worked before it made progress; None: not known from two looks."""
@@ -95,12 +95,16 @@ class NaturalEnds:
         self.pending: dict[str, int] = {}
         self._rows: Reader | None = None
         self._attempts: dict[str, dict[str, _Attempt]] = {}
+        self._starts: dict[str, list[float]] = {}
+        self._lengths: dict[str, list[float]] = {}
+        self._start_ms = 0.0
         self._containers: dict[str, int] = {}
         self._free_at_ms = 0.0
 
     def begin(self) -> None:
         """A controller begins: its looks are whole again."""
-        self._rows, self._attempts, self._containers = Reader(), {}, {}
+        self._rows, self._containers = Reader(), {}
+        self._attempts, self._starts, self._lengths = {}, {}, {}
 
     def look(self, observed: Observed, settings: Settings) -> None:
         """Take a recorded look."""
@@ -112,14 +116,19 @@ class NaturalEnds:
             research = [each for each in views if settings.may_be_preempted(each.queue)]
             self._containers = {each.application: max(0, each.containers - 1) for each in research}
             self._attempts = {name: self._attempts.get(name, {}) for name in self._containers}
+            for found in (self._starts, self._lengths):
+                for name in [name for name in found if name not in self._attempts]:
+                    del found[name]
         at_ms = observed.at_ms if observed.as_of_ms is None else observed.as_of_ms
         for name, tasks in observed.tasks.items():
             if name in self._attempts:
                 _note(self._attempts[name], tasks, at_ms)
+                self._starts.pop(name, None)
+                self._lengths.pop(name, None)
 
     def arrivals(self, at_ms: int, containers: int) -> list[Arrival] | None:
         """Return when so many more containers would have come; None: no task's end is known."""
-        lengths = self._lengths()
+        lengths = self._known_lengths()
         sample = [length for each in lengths.values() for length in each]
         others = _rate(sample)
         rate = sum(
@@ -136,16 +145,24 @@ class NaturalEnds:
         begin_ms += HEARTBEATS_MS
         return [Arrival(begin_ms + place / rate, spread, 1 / rate) for place in range(1, containers + 1)]
 
-    def _lengths(self) -> dict[str, list[float]]:
-        """Return how long attempts work in all, by application; infinite: they do not end by themselves."""
-        starts = [each.start_ms() for attempts in self._attempts.values() for each in attempts.values()]
-        known = [each for each in starts if each is not None]
-        start_ms = median(known) if known else 0.0
-        found = {
-            name: [each.length_ms(start_ms) for each in attempts.values()]
-            for name, attempts in self._attempts.items()
-        }
-        return {name: [each for each in lengths if each is not None] for name, lengths in found.items()}
+    def _known_lengths(self) -> Mapping[str, list[float]]:
+        """Return how long attempts work in all, by application; infinite: they do not end by themselves.
+
+        What was found stays until the application's tasks are read again, or maps start more slowly.
+        """
+        for name, attempts in self._attempts.items():
+            if name not in self._starts:
+                starts = (each.start_ms() for each in attempts.values())
+                self._starts[name] = [each for each in starts if each is not None]
+        known = [start for starts_ms in self._starts.values() for start in starts_ms]
+        start_ms = round(median(known), -2) if known else 0.0
+        if start_ms != self._start_ms:
+            self._start_ms, self._lengths = start_ms, {}
+        for name, attempts in self._attempts.items():
+            if name not in self._lengths:
+                lengths = (each.length_ms(start_ms) for each in attempts.values())
+                self._lengths[name] = [each for each in lengths if each is not None]
+        return self._lengths
 
     def leave(self, arrivals: Iterable[Arrival], at_ms: int) -> None:
         """Let ordered containers that would not have come yet leave the queue.
@@ -168,9 +185,9 @@ def _note(attempts: dict[str, _Attempt], tasks: Iterable[TaskView], at_ms: int) 
     for task in tasks:
         is_map, worked_ms = task.kind == "map", float(at_ms - task.since_ms)
         if task.kind not in ("map", "reduce"):
-            read = _Read(is_map, worked_ms, math.inf)
+            read = _WorkSeen(is_map, worked_ms, math.inf)
         elif task.remaining_ms >= 0 and worked_ms >= 0:
-            read = _Read(is_map, worked_ms, worked_ms + task.remaining_ms)
+            read = _WorkSeen(is_map, worked_ms, worked_ms + task.remaining_ms)
         else:
             continue
         before = attempts.pop(task.attempt, None)
