@@ -180,6 +180,23 @@ def test_a_maps_start_is_no_progress() -> None:
     assert same[0].each_ms == known[0].each_ms
 
 
+def test_tasks_of_an_application_that_is_gone_no_longer_count() -> None:
+    def seen(name: str, remaining_ms: int, gone: tuple[str, ...] = ()) -> Observed:
+        rows = (ApplicationRow(name, "research", "ann", 0, 0, 11, SIZE, SIZE),)
+        tasks = {name: (task("map", 0, remaining_ms),)}
+        change = SnapshotChange(applications=rows, gone=gone)
+        return Observed(at_ms=50_000, cluster="seen", change=change, tasks=tasks)
+
+    ends = NaturalEnds()
+    ends.begin()
+    ends.look(seen("application_1_0001", 50_000), Settings())
+    assert ends.arrivals(50_000, 1) is not None
+    ends.look(seen("application_1_0002", 10_000, ("application_1_0001",)), Settings())
+    found = ends.arrivals(50_000, 1)
+    assert found is not None
+    assert (found[0].each_ms, found[0].spread_ratio) == (pytest.approx((60_000 + BETWEEN_MS) / 10), 0.0)
+
+
 def test_a_start_that_one_application_shows_counts_for_all() -> None:
     def read(at_ms: int, remaining_ms: int, name: str) -> Observed:
         tasks = {name: (task("map", 0, remaining_ms),)}

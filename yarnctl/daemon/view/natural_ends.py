@@ -77,8 +77,8 @@ class _Attempt(NamedTuple):
         done_ratio = self.newest.done_ratio - self.first.done_ratio
         if not self.newest.is_map or done_ratio < APART_RATIO:
             return None
-        per_ratio_ms = (self.newest.worked_ms - self.first.worked_ms) / done_ratio
-        return max(0.0, self.newest.worked_ms - self.newest.done_ratio * per_ratio_ms)
+        apart_ms = self.newest.worked_ms - self.first.worked_ms
+        return max(0.0, self.newest.worked_ms - self.newest.done_ratio / done_ratio * apart_ms)
 
     def length_ms(self, start_ms: float) -> float | None:
         """Return how long the attempt works in all after its start; None: it has hardly worked."""
@@ -119,9 +119,8 @@ class NaturalEnds:
             research = [each for each in views if settings.may_be_preempted(each.queue)]
             self._containers = {each.application: max(0, each.containers - 1) for each in research}
             self._attempts = {name: self._attempts.get(name, {}) for name in self._containers}
-            for found in (self._starts, self._lengths):
-                for name in [name for name in found if name not in self._attempts]:
-                    del found[name]
+            self._starts = {name: each for name, each in self._starts.items() if name in self._attempts}
+            self._lengths = {name: each for name, each in self._lengths.items() if name in self._attempts}
         at_ms = observed.at_ms if observed.as_of_ms is None else observed.as_of_ms
         for name, tasks in observed.tasks.items():
             if name in self._attempts:
