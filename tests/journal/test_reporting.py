@@ -102,7 +102,7 @@ def test_report_leaves_out_what_is_older(steps: list[Record]) -> None:
 
 def task(kind: TaskKind, at_ms: int, remaining_ms: int) -> TaskView:
     return TaskView(
-        f"attempt_1_0001_m_{at_ms}",
+        f"attempt_1_0001_{kind}_{at_ms}",
         "container_1",
         "n1",
         SIZE,
@@ -147,6 +147,76 @@ def test_containers_come_as_fast_as_research_tasks_end() -> None:
     ends.begin()
     ends.look(look(["executor"]), Settings())
     assert ends.arrivals(2 * 10**9, 1) is None
+
+
+def test_a_maps_start_is_no_progress() -> None:
+    """A map of 60 s that starts for 5 s: an early look finds 120 s."""
+    length_ms, start_ms = 60_000, 5_000
+
+    def extrapolated(name: str, worked_ms: int) -> TaskView:
+        done_ratio = (worked_ms - start_ms) / length_ms
+        remaining_ms = round(worked_ms * (1 - done_ratio) / done_ratio)
+        row = task("map", 50_000 - worked_ms, remaining_ms)
+        return row._replace(attempt=name)
+
+    def seen(*tasks: TaskView) -> Observed:
+        return msgspec.structs.replace(look([]), tasks={"application_1_0001": tasks})
+
+    ends, one = NaturalEnds(), "attempt_1_0001_m_000001_0"
+    ends.begin()
+    ends.look(seen(extrapolated("attempt_1_0001_m_000002_0", 10_000)), Settings())
+    early = ends.arrivals(50_000, 1)
+    assert early is not None
+    assert early[0].each_ms == pytest.approx((120_000 + BETWEEN_MS) / 10)
+    ends.look(seen(extrapolated(one, 10_000)), Settings())
+    ends.look(seen(extrapolated(one, 35_000)), Settings())
+    known = ends.arrivals(50_000, 1)
+    assert known is not None
+    assert known[0].each_ms == pytest.approx((length_ms + BETWEEN_MS) / 10, rel=0.001)
+    starting = task("map", 46_000, 100_000)
+    ends.look(seen(starting), Settings())
+    same = ends.arrivals(50_000, 1)
+    assert same is not None
+    assert same[0].each_ms == known[0].each_ms
+
+
+def test_tasks_of_an_application_that_is_gone_no_longer_count() -> None:
+    def seen(name: str, remaining_ms: int, gone: tuple[str, ...] = ()) -> Observed:
+        rows = (ApplicationRow(name, "research", "ann", 0, 0, 11, SIZE, SIZE),)
+        tasks = {name: (task("map", 0, remaining_ms),)}
+        change = SnapshotChange(applications=rows, gone=gone)
+        return Observed(at_ms=50_000, cluster="seen", change=change, tasks=tasks)
+
+    ends = NaturalEnds()
+    ends.begin()
+    ends.look(seen("application_1_0001", 50_000), Settings())
+    assert ends.arrivals(50_000, 1) is not None
+    ends.look(seen("application_1_0002", 10_000, ("application_1_0001",)), Settings())
+    found = ends.arrivals(50_000, 1)
+    assert found is not None
+    assert found[0].each_ms == pytest.approx((60_000 + BETWEEN_MS) / 10)
+    assert found[0].spread_ratio == 0
+
+
+def test_a_start_that_one_application_shows_counts_for_all() -> None:
+    def read(at_ms: int, remaining_ms: int, name: str) -> Observed:
+        tasks = {name: (task("map", 0, remaining_ms),)}
+        return Observed(at_ms=at_ms, cluster="not-requested", tasks=tasks)
+
+    names = ("application_1_0001", "application_1_0002")
+    rows = tuple(ApplicationRow(name, "research", "ann", 0, 0, 11, SIZE, SIZE) for name in names)
+    ends = NaturalEnds()
+    ends.begin()
+    ends.look(Observed(at_ms=0, cluster="seen", change=SnapshotChange(applications=rows)), Settings())
+    ends.look(read(10_000, 110_000, names[0]), Settings())
+    alone = ends.arrivals(10_000, 1)
+    assert alone is not None
+    assert alone[0].each_ms == pytest.approx((120_000 + BETWEEN_MS) / 20)
+    for at_ms, remaining_ms in ((10_000, 110_000), (35_000, 35_000)):  # of 60 s, after a start of 5 s
+        ends.look(read(at_ms, remaining_ms, names[1]), Settings())
+    both = ends.arrivals(35_000, 1)
+    assert both is not None
+    assert both[0].each_ms == pytest.approx((60_000 + BETWEEN_MS) / 20)
 
 
 def test_an_order_that_leaves_the_queue_gives_its_place_to_the_next_decision() -> None:

@@ -1,9 +1,10 @@
 """The report's estimate against a twin without yarnctl: the same jobs and seed, in virtual time or live.
 
-    python -m tests.soak.report_twins [--seeds 0-9] [--scheme mix]
+    python -m tests.soak.report_twins [--seeds 0-9] [--scheme mix] [--by-progress]
     python -m tests.soak.report_twins --live [--seeds 0-9] [--speed 2] [--at-once 5] [--output FILE]
 
 The true gain is what production waits less, in container seconds, than in the run whose orders are withheld.
+Virtual time shows the work that remains; by progress a map is shown as a Hadoop shows it.
 Live, both twins run at once on clusters of their own, with 12 jobs of production instead of 20: ten minutes
 at the default speed. One daemon enforces the mix, the other only observes. The daemon's own time from a
 request to its order, a second or two, is real at each speed, and the estimate begins at the order. So the
@@ -24,14 +25,17 @@ from typing import NamedTuple
 import click
 import msgspec
 
+from emulator.cluster.entities import Container
+from emulator.virtual.port import VirtualPort
 from emulator.virtual.run import Run, Setup
 from emulator.virtual.schemes import SCHEMES
 from tests.property.stories import job, three_nodes
 from tests.soak.report_twins_live import played_live
 from yarnctl.api.report_answers import WaitedLess
 from yarnctl.daemon.view.reporting import reported
-from yarnctl.deciding.model import Withheld
+from yarnctl.deciding.model import TaskView, Withheld
 from yarnctl.deciding.reasons.outcomes import Observing
+from yarnctl.frameworks.mapreduce.observing import left_ms
 from yarnctl.journal.chain import MemoryJournal
 from yarnctl.traces.job import Job
 
@@ -87,10 +91,25 @@ def setup_of(seed: int, observe: bool) -> Setup:
     return msgspec.structs.replace(setup, nodes=10, seed=seed, settings=settings)
 
 
-def played(seed: int, scheme: str, observe: bool) -> tuple[float, WaitedLess]:
+def show_by_progress(port: VirtualPort) -> None:
+    """Show maps since their launch; what remains is extrapolated from progress, of which a start has none."""
+    exact = port._map
+
+    def shown_map(container: Container, now_ms: int) -> TaskView:
+        since_ms = min(container.launched_at_ms, now_ms)
+        done_ratio = max(0, now_ms - container.work_at_ms) / container.length_ms
+        remaining_ms = left_ms(now_ms - since_ms, min(1.0, done_ratio))
+        return exact(container, now_ms)._replace(since_ms=since_ms, remaining_ms=remaining_ms)
+
+    port._map = shown_map  # type: ignore[method-assign]
+
+
+def played(seed: int, scheme: str, observe: bool, by_progress: bool = False) -> tuple[float, WaitedLess]:
     """Return the container seconds that production waited, and the report's estimate."""
     journal = MemoryJournal()
     run = Run(setup_of(seed, observe), jobs_of(seed), SCHEMES[scheme], journal, SAMPLE_MS)
+    if by_progress:
+        show_by_progress(run.port)
     if observe:
         run.port.perform = lambda action: Withheld(Observing())  # type: ignore[method-assign]
     result = run.go()
@@ -98,10 +117,10 @@ def played(seed: int, scheme: str, observe: bool) -> tuple[float, WaitedLess]:
     return sum(result.waiting["production"].values()) / 1000, reported(journal.records, None).waited_less
 
 
-def twins(seed: int, scheme: str) -> Twins:
+def twins(seed: int, scheme: str, by_progress: bool = False) -> Twins:
     """Play both twins."""
-    with_s, estimate = played(seed, scheme, observe=False)
-    without_s, would = played(seed, scheme, observe=True)
+    with_s, estimate = played(seed, scheme, False, by_progress)
+    without_s, would = played(seed, scheme, True, by_progress)
     return Twins(seed, without_s - with_s, estimate, would)
 
 
@@ -133,18 +152,22 @@ def shown(one: Twins) -> str:
 @click.command()
 @click.option("--seeds", default="0-9", show_default=True, metavar="FROM-TO", help="Seeds to play.")
 @click.option("--scheme", default="mix", show_default=True, type=click.Choice(["mix", "natjam", "kill"]))
+@click.option("--by-progress", is_flag=True, help="Maps show their progress, in virtual time.")
 @click.option("--live", is_flag=True, help="On the live emulator, with the mix.")
 @click.option("--speed", default=2.0, show_default=True, help="Of modelled time, live.")
 @click.option("--at-once", default=5, show_default=True, help="Pairs of twins, live.")
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write each pair, as JSON.")
-def command(seeds: str, scheme: str, live: bool, speed: float, at_once: int, output: Path | None) -> None:
+def command(
+    seeds: str, scheme: str, by_progress: bool, live: bool, speed: float, at_once: int, output: Path | None
+) -> None:
     """Play twins and compare the true gain with the report's interval."""
     first, _, last = seeds.partition("-")
     rows = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(at_once if live else 1) as threads:
         numbers = range(int(first), int(last or first) + 1)
         for one in threads.map(
-            lambda seed: live_twins(seed, speed, Path(folder)) if live else twins(seed, scheme), numbers
+            lambda seed: live_twins(seed, speed, Path(folder)) if live else twins(seed, scheme, by_progress),
+            numbers,
         ):
             rows.append(one)
             click.echo(shown(one))

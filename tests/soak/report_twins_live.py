@@ -23,6 +23,7 @@ from yarnctl.api.report_answers import WaitedLess
 from yarnctl.daemon.view import natural_ends
 from yarnctl.daemon.view.reporting import reported
 from yarnctl.deciding.records import Record
+from yarnctl.errors import Unreachable
 from yarnctl.traces.job import Job
 
 NODES, SLOTS = 10, 4
@@ -77,15 +78,22 @@ def _are_done(client: Client, names: Sequence[str]) -> bool:
 
 @contextlib.contextmanager
 def waited(client: Client) -> Iterator[list[float]]:
-    """Add up during the block what production's pending containers wait, in container seconds."""
+    """Add up during the block what production's pending containers wait, in container seconds.
+
+    Without an answer for long the sum is of what pended before and after: half of the time each.
+    """
     sums, over = list[float](), threading.Event()
 
     def watch() -> None:
-        looked_s = time.monotonic()
+        looked_s, before = time.monotonic(), 0
         while not over.wait(LOOK_S):
-            pending, now_s = _pending(client), time.monotonic()
-            sums.append(pending * (now_s - looked_s))
-            looked_s = now_s
+            try:
+                pending = _pending(client)
+            except Unreachable:
+                continue
+            now_s = time.monotonic()
+            sums.append((before + pending) / 2 * (now_s - looked_s))
+            looked_s, before = now_s, pending
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
