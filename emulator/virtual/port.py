@@ -218,10 +218,11 @@ class VirtualPort:
         for queue in scheduler.queues.values():
             # In a tree, reserved counts as used.
             used: LeafQueue | TreeQueue = queue
-            limit = None if queue.user_mib is None else Resources(queue.user_mib, vcores)
             if isinstance(scheduler, TreeScheduler):
                 used = scheduler.nodes[queue.name]
                 limit = highest_user_limit(used)
+            else:
+                limit = None if queue.user_mib is None else Resources(queue.user_mib, vcores)
             views.append(
                 model.QueueView(
                     queue=queue.name,

@@ -75,7 +75,7 @@ GROUP_LEAST_MS = 100
 """A suspension does not notice key groups that take less."""
 
 READ_TOGETHER = 64  # Applications; their containers are read before the time is checked
-IDENTIFY_MS = 1_000  # While nothing waits and no order is open, the cluster's epoch is read this often
+IDENTIFY_MS = 1_000  # While nothing waits and no order is open, the epoch is read at most once in this time
 REJOINING_MS = 60_000
 """How long nodes may take to register with a ResourceManager that was started anew: they retry every 30 s."""
 
@@ -260,7 +260,7 @@ class AttachedPort:
         at_once = bool(request.orders) or self._connection.settling
         is_identified = at_once or self._connection.clock() >= self._identify_at_ms
         if is_identified:
-            self._check_epoch(str(self._connection.manager.identify().epoch), facts)
+            self._identify(facts)
         if self._connection.settling:
             nodes = self._connection.manager.nodes()
             if not self._nodes_are_stable(len(nodes)):
@@ -279,7 +279,7 @@ class AttachedPort:
                 self._both(())
             return None, "quiet"
         if not is_identified:
-            self._check_epoch(str(self._connection.manager.identify().epoch), facts)
+            self._identify(facts)
             if self._connection.settling:
                 self._connection.last_problem = ManagerSettling()
                 return None, "unreachable"
@@ -363,7 +363,8 @@ class AttachedPort:
             if self._held is not None:
                 self._held.update(at_ms, self._connection.rows.values())
 
-    def _check_epoch(self, epoch: str, facts: list[Fact]) -> None:
+    def _identify(self, facts: list[Fact]) -> None:
+        epoch = str(self._connection.manager.identify().epoch)
         if self._epoch and epoch != self._epoch:
             facts.append(EpochChanged(epoch, self._connection.clock()))
             self._connection.settling, self._node_counts = True, []

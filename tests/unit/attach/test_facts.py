@@ -278,6 +278,20 @@ def test_an_application_without_containers_is_asked_for_its_end_once_a_second(cl
     assert heard == ["containers", "containers", "containers", "appattempts", "state"]
 
 
+def test_who_was_given_what_another_waited_for_is_told_with_that_ones_end(cluster, port):
+    """The requester ends between two looks that would ask for it: the grant is not somebody's fault."""
+    waiting = cluster.add(App(5, "production", user="bob", state="ACCEPTED"))
+    request = ObservationRequest(cluster=False, orders=("o-1",), requesters=(waiting.id, application(2)))
+    port.observe(request)
+    waiting.state = "KILLED"
+    cluster.killed(attempt(1, 1))
+    granted(cluster, cluster.apps[application(2)], 1)
+    cluster.now_ms += 500
+    told = port.observe(request).facts
+    assert ApplicationEnded(waiting.id, cluster.now_ms) in told
+    assert [fact.application for fact in told if isinstance(fact, ContainerGranted)] == [application(2)]
+
+
 def test_an_application_that_nobody_knows_has_not_ended(cluster, port):
     del cluster.apps[application(1)]
     assert not [fact for fact in facts(cluster, port) if isinstance(fact, ApplicationEnded)]

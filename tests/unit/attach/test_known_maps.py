@@ -72,10 +72,32 @@ def test_many_maps_are_read_once_each_and_few_in_a_look_once_enough_are_known() 
 
 
 def test_what_is_read_makes_up_for_the_known_maps_that_have_left() -> None:
-    known, tasks = filled(*(f"c{number}" for number in range(READ_MAX))), range(2 * READ_MAX)
-    left = listed(*(f"c{number}" for number in tasks if number >= READ_MAX // 2))
-    running = [task(number) for number in tasks if number >= READ_MAX // 2]
-    assert len(known.look(APP, running, left, NOW_MS).to_read) == READ_MAX // 2
+    known, gone = filled(*(f"c{number}" for number in range(READ_MAX))), READ_MAX // 2
+    running = [task(number) for number in range(gone, 2 * READ_MAX)]
+    left = listed(*(f"c{number}" for number in range(gone, 2 * READ_MAX)))
+    assert len(known.look(APP, running, left, NOW_MS).to_read) == gone + MORE_MAX
+
+
+def test_maps_that_become_the_first_are_read_at_once() -> None:
+    """Known maps were the cheapest once; others have begun anew since, and cost less."""
+    known = filled(*(f"c{number}" for number in range(READ_MAX)))
+    fresh = [task(number) for number in range(READ_MAX, READ_MAX + 3 * MORE_MAX)]
+    running = [*fresh, *(task(number) for number in range(READ_MAX))]
+    containers = listed(*(f"c{number}" for number in range(len(running))))
+    assert known.look(APP, running, containers, NOW_MS).to_read == [row.task for row in fresh]
+
+
+def test_a_task_without_an_attempt_is_found_though_a_container_that_is_gone_was_listed_meanwhile() -> None:
+    """Its own container became old while others were read; another belongs to a task that has ended."""
+    count = READ_MAX + 2 * MORE_MAX
+    known, tasks = filled("c0"), [task(number) for number in range(count)]
+    late = tasks[-1]
+    known.note(APP, late.task, [])
+    containers = listed(*(f"c{number}" for number in range(count)), "ended")
+    for _ in range(6):
+        for name in known.look(APP, tasks, containers, NOW_MS).to_read:
+            known.note(APP, name, [attempt(int(name[-6:]), f"c{int(name[-6:])}")])
+    assert late.task in known.look(APP, tasks, containers, NOW_MS).known
 
 
 def test_container_of_no_known_attempt_makes_all_be_read_once_and_shown_meanwhile() -> None:

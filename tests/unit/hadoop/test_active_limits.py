@@ -21,6 +21,7 @@ TOTAL, LEAST = Resources(20480, 40), Resources(512, 1)
         ((1032, 2), 100.0, 25.0, {"ben": (0, 0), "cid": (0, 0)}, (512, 1)),
         ((7314, 14), 100.0, 25.0, {"ann": (7680, 15), "cid": (0, 0)}, (4096, 8)),
         ((756, 1), 2.0, 50.0, {"ann": (2048, 4), "cid": (0, 0)}, (1536, 2)),
+        ((0, 0), 2.0, 50.0, {"ann": (2048, 4), "cid": (0, 0)}, (1536, 3)),  # By the source, not seen
     ],
 )
 def test_the_limit_of_a_user_that_was_never_served_is_that_of_the_policy(

@@ -15,6 +15,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.unit.hadoop.replaying import Replay, Reply
@@ -357,15 +358,24 @@ def test_a_users_limit_of_nothing_means_unknown() -> None:
         assert views.user_limits(root, views.queue_views(root, TOTAL)) == {}
 
 
-def weighted(weight: float, used: int, limit: int, factor: float = 1.0) -> dict[str, dict[str, Resources]]:
-    """Return the limits in root.default (4 GiB) of its only active user, with a weight."""
+def weighted(
+    weight: float, used: int, limit: int, factor: float = 1.0, guaranteed: Resources | None = None
+) -> dict[str, dict[str, Resources]]:
+    """Return the limits in root.default (4 GiB, or ``guaranteed``) of its only active user, with a weight."""
     answer = tree(ALL_PERCENT)
     row = answer["scheduler"]["schedulerInfo"]["queues"]["queue"][0]
     row["userLimitFactor"] = factor
     user = {"username": "ann", "resourcesUsed": vector(used), "userResourceLimit": vector(limit)}
     row["users"] = {"user": [user | {"isActive": True, "userWeight": weight}]}
     root = read(answer)
-    return views.user_limits(root, views.queue_views(root, TOTAL))
+    queues = views.queue_views(root, TOTAL)
+    if guaranteed is not None:
+        queues = tuple(msgspec.structs.replace(view, guaranteed=guaranteed) for view in queues)
+    return views.user_limits(root, queues)
+
+
+def test_a_user_with_a_weight_in_a_queue_without_a_guarantee_has_no_limit_of_its_own() -> None:
+    assert weighted(0.5, 0, 0, guaranteed=Resources(0, 0)) == {}
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,10 @@ class Grant(NamedTuple):
 
 
 EMPTY_AGE_MS = 1_000
-"""How long an application without containers is asked neither for a newer attempt nor for its end."""
+"""How long an application without containers is asked neither for a newer attempt nor for its end.
+
+YARN lists the containers of the current attempt, whichever attempt is named.
+"""
 
 
 class LiveContainers:
@@ -81,6 +84,11 @@ class LiveContainers:
         """Return each application's usage."""
         return self._calls.each(self.of, applications)
 
+    def observe_anew(self, applications: Iterable[str]) -> dict[str, Held | Problem]:
+        """Return each application's usage; those without containers are asked for their end, too."""
+        self._empty_at_ms.clear()
+        return self.observe(applications)
+
     def of(self, application: str) -> Held:
         """Return one application's usage; raises as the client does."""
         rows: tuple[yarn.ContainerRow, ...] = ()
@@ -88,8 +96,8 @@ class LiveContainers:
         if attempt is not None:
             rows = self._listed(application, attempt)
         now_ms = self._connection.clock()
-        is_due = now_ms >= self._empty_at_ms.get(application, now_ms - EMPTY_AGE_MS) + EMPTY_AGE_MS
-        if not rows and is_due:
+        is_due = now_ms >= self._empty_at_ms.get(application, -EMPTY_AGE_MS) + EMPTY_AGE_MS
+        if not rows and (is_due or attempt is None):
             newest = self._newest(application)
             if newest is not None and newest != attempt:
                 self._attempts[application] = newest

@@ -115,8 +115,10 @@ class OrderTracking:
         listed = seen = self._live.observe(names)
         grants = self._live.grants(seen, new)
         if grants and victims:
-            # A grant may use a container that ended after its application was polled.
-            seen = {**seen, **self._live.observe(victims)}
+            # A grant may use a container that ended after its application was polled, or that was freed for
+            # a requester that has ended since.
+            empty = [name for name, held in seen.items() if isinstance(held, Held) and not held.containers]
+            seen = {**seen, **self._live.observe_anew(dict.fromkeys([*victims, *empty]))}
         facts: list[Fact] = []
         for each in self._frameworks.values():
             if each.saved_work is not None:

@@ -3,7 +3,7 @@
 * Tasks of mean length D end at a rate of 1/D for each container (renewal theory, whatever the distribution).
   Lengths come from the tasks that decisions read: the time since a task began, and what remains.
 * What remains of a map is extrapolated from its progress, and a map has no progress while it starts. So an
-  early look finds it too long. Attempts that were read twice show how long they start, and it is taken off.
+  early look finds it too long. Attempts that were read twice show how long a start takes; it is taken off.
 * So research containers end at a rate L: of each application its containers / D. Executors and workers do not
   end by themselves; applications without a known task count as the others do.
 * Each container that yarnctl orders joins a queue that L serves, in order: the k-th of a decision would have
@@ -27,7 +27,7 @@ from yarnctl.deciding.snapshot_rows import Reader
 MODEL_RATIO = 0.08
 """The error that the model itself is taken to have: twins in virtual time err by -10 to 5 % in the mean.
 
-The first is of a daemon whose looks take 0.3 s each: what is served before it is ordered does not count.
+-10 % where each look takes 0.3 s: what is served before it is ordered does not count.
 """
 BETWEEN_MS = 4_000
 """How much longer a container lives than its task works: start and end (docs/facts/hadoop.md, section 11)."""
@@ -81,11 +81,15 @@ class _Attempt(NamedTuple):
         return max(0.0, self.newest.worked_ms - self.newest.done_ratio / done_ratio * apart_ms)
 
     def length_ms(self, start_ms: float) -> float | None:
-        """Return how long the attempt works in all after its start; None: it has hardly worked."""
+        """Return how long the attempt works in all, after an ordinary start; None: it has hardly worked."""
         read = self.newest
         if not read.is_map or not start_ms:
             return read.whole_ms
-        return None if read.worked_ms <= start_ms else read.whole_ms * (1 - start_ms / read.worked_ms)
+        return (
+            None
+            if read.worked_ms <= start_ms
+            else read.whole_ms * (1 - start_ms / read.worked_ms) + max(0.0, start_ms - BETWEEN_MS)
+        )
 
 
 class NaturalEnds:
@@ -150,7 +154,7 @@ class NaturalEnds:
     def _known_lengths(self) -> Mapping[str, list[float]]:
         """Return how long attempts work in all, by application; infinite: they do not end by themselves.
 
-        What was found stays until the application's tasks are read again, or maps start more slowly.
+        What was found stays until the application's tasks are read again, or the start changes.
         """
         for name, attempts in self._attempts.items():
             if name not in self._starts:

@@ -1,12 +1,12 @@
 """The running attempts of maps, each read once: later looks need of them only what their task's row shows.
 
-A master lists the attempts of one task a request, and a job has hundreds of maps. So a look reads only until
-``READ_MAX`` are known, in the order of their tasks, and a few more (``MORE_MAX``), so that in time maps on
-all nodes are known; those that no look has read are not shown yet. The id, the container and the start of an
+A master lists the attempts of one task a request, and a job has hundreds of maps. So a look reads those of
+the first ``READ_MAX`` tasks, the wanted ones, and a few others (``MORE_MAX``), so that in time maps on all
+nodes are known; those that no look has read are not shown yet. The id, the container and the start of an
 attempt never change; its progress is its task's while it is the only one that runs. It is read again when its
-container is gone. A second (speculative) attempt shows as a container that belongs to no known attempt: then
-all are read once more, a part in each look. A task without a running attempt is read again when a container
-that belongs to no known attempt may be its own.
+container is gone. A second (speculative) attempt shows as a container that belongs to no known attempt: when
+each task was read, all are read once more, a few in each look. A task without a running attempt is read again
+when a container that belongs to no known attempt may be its own.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ STARTING_MS = 10_000
 READ_MAX = 64
 """The number of maps whose attempts one look at a job reads: some 5 ms each, several in parallel."""
 
-MORE_MAX = 4
-"""The number that one look reads of a job of which ``READ_MAX`` maps are known already."""
+MORE_MAX = 8
+"""The number that one look reads of other tasks, and of tasks that are read once more."""
 
 
 class MapsSeen(NamedTuple):
@@ -89,19 +89,26 @@ class KnownMaps:
             if name not in job.seen and views.kind_of(row) == "map"
         }
         old = {name for name, row in strange.items() if row.started_at_ms <= now_ms - STARTING_MS}
-        if len(old) > len(tasks) - len(job.kept):
+        unread = [task for task in running if not (task in job.kept or task in job.idle or task in job.twice)]
+        if not unread and len(old) > len(job.idle):
             job.again = set(job.kept)
-            job.seen |= old  # searched once, found or not
-        new = [task for task in running if not (task in job.kept or task in job.idle or task in job.twice)]
-        idle = islice(job.idle, max(0, len(strange) - len(new)))
-        twice = [task for task in running if task in job.twice]
-        most = max(READ_MAX - len(job.kept), len(twice) + MORE_MAX)
-        to_read = [*twice, *new, *idle, *(task for task in running if task in job.again)]
+            job.seen |= old  # searched once, found or not: for tasks without an attempt, too
+            unread = [task for task in running if task in job.idle]
+            job.idle.clear()
+        first = set(islice(running, READ_MAX))
+        idle = islice(job.idle, max(0, len(strange) - len(unread)))
+        others = [*idle, *(task for task in unread if task not in first)]
+        to_read = [
+            *(task for task in running if task in job.twice),
+            *(task for task in unread if task in first),
+            *others[:MORE_MAX],
+            *[task for task in running if task in job.again][:MORE_MAX],
+        ]
         known: dict[str, tuple[TaskAttempt, ...]] = {
             task: (msgspec.structs.replace(attempt, progress_percent=running[task].progress_percent),)
             for task, attempt in job.kept.items()
         }
-        return MapsSeen(known, to_read[: min(most, READ_MAX)])
+        return MapsSeen(known, to_read[:READ_MAX])
 
     def note(self, application: str, task: str, attempts: Sequence[TaskAttempt]) -> None:
         """Keep the running attempt of a map if it is the only one and has its container."""

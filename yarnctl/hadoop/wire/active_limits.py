@@ -69,7 +69,7 @@ def _computed(
         key=shares,
     )
     most = [int(part * queue.user_limit_factor) for part in guaranteed]
-    if queue.user_limit_factor < 0:
+    if queue.user_limit_factor < 0 or not any(view.guaranteed):
         most = [*view.maximum[:2]]
     return _rounded_up([part * weight for part in min(limit, most, key=shares)], least_resources)
 

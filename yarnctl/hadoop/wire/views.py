@@ -244,8 +244,8 @@ def user_percents(root_queue: yarn.QueueInfo) -> dict[str, float]:
 
 
 def _weighted(view: QueueView, factor: float) -> Resources | None:
-    """Return the highest limit of a user with a weight; None: there is none (a factor of -1)."""
-    if factor < 0:
+    """Return the highest limit of a user with a weight; None: a factor of -1, or no guarantee."""
+    if factor < 0 or not any(view.guaranteed):
         return None
     return at_most(Resources(*(int(part * factor) for part in view.guaranteed)), view.maximum)
 
