@@ -75,7 +75,7 @@ GROUP_LEAST_MS = 100
 """A suspension does not notice key groups that take less."""
 
 READ_TOGETHER = 64  # Applications; their containers are read before the time is checked
-IDENTIFY_MS = 1_000  # While nothing waits and no order is open, the epoch is read at most once in this time
+IDENTIFY_MS = 2_000  # While nothing waits and no order is open, the epoch is read at most once in this time
 REJOINING_MS = 60_000
 """How long nodes may take to register with a ResourceManager that was started anew: they retry every 30 s."""
 
@@ -234,7 +234,7 @@ class AttachedPort:
                 cluster = "unreachable"
                 self._connection.last_problem = ClusterFault(fault_text(problem)[:FAULT_MAX])
         tasks, late = self._observe_victims(request.victims)
-        facts += self._safely(lambda: self._orders(request.orders, request.requesters))
+        facts += self._safely(lambda: self._orders(request))
         if request.cluster and cluster != "unreachable":
             for each in self._saved_work:
                 facts += self._safely(each.resumed)
@@ -421,12 +421,12 @@ class AttachedPort:
     def _observer_of(self, kind: str) -> LeavingObserver | None:
         return self._connected[kind].observer if kind in self._readers.of_kind else None
 
-    def _orders(self, orders: tuple[str, ...], requesters: tuple[str, ...]) -> list[Fact]:
-        self._tracking.retain(orders)
+    def _orders(self, request: ObservationRequest) -> list[Fact]:
+        self._tracking.retain(request.orders)
         if not self._tracking.orders:
             self._polled.clear()
             return []
-        return self._tracking.poll(*self._polled.renew(requesters))
+        return self._tracking.poll(*self._polled.renew(request.requesters, request.cluster))
 
     def _drop(self, ended: set[str]) -> None:
         gone = ended - {one.application for one in self._tracking.orders.values()}

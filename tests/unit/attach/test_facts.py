@@ -228,6 +228,7 @@ def test_the_attempts_of_a_killed_task_are_read_again_when_its_container_is_gone
     assert port.perform(Kill("o-1", *NAMES)) == Accepted()
     facts(cluster, port)
     cluster.rm.heard.clear()
+    cluster.now_ms += 1_000
     port.observe(ObservationRequest(cluster=False, orders=("o-1",)))
     assert not [one for one in cluster.rm.heard if one.path.endswith("/attempts")]
     cluster.killed(attempt(1, 1))
@@ -266,12 +267,12 @@ def test_the_end_of_an_application(cluster, port):
     assert facts(cluster, port) == ()
 
 
-def test_an_application_without_containers_is_asked_for_its_end_once_a_second(cluster, port):
+def test_an_application_without_containers_is_asked_for_its_end_every_two_seconds(cluster, port):
     waiting = cluster.add(App(5, "production", user="bob", state="ACCEPTED"))
     request = ObservationRequest(cluster=False, orders=("o-1",), requesters=(waiting.id,))
     port.observe(request)
     cluster.rm.heard.clear()
-    for step_ms in (0, 500, 500):
+    for step_ms in (0, 1999, 1):
         cluster.now_ms += step_ms
         port.observe(request)
     heard = [one.path.rsplit("/", 1)[1] for one in cluster.rm.heard if waiting.id in one.path]
@@ -286,7 +287,7 @@ def test_who_was_given_what_another_waited_for_is_told_with_that_ones_end(cluste
     waiting.state = "KILLED"
     cluster.killed(attempt(1, 1))
     granted(cluster, cluster.apps[application(2)], 1)
-    cluster.now_ms += 500
+    cluster.now_ms += 1500
     told = port.observe(request).facts
     assert ApplicationEnded(waiting.id, cluster.now_ms) in told
     assert [fact.application for fact in told if isinstance(fact, ContainerGranted)] == [application(2)]
@@ -349,6 +350,18 @@ def test_what_somebody_held_before_is_no_grant_but_all_that_a_new_application_ho
     cluster.now_ms += 1000
     (fact,) = port.observe(ObservationRequest(orders=("o-1",))).facts
     assert (fact.application, fact.container) == (fresh.id, container(5, 1))
+
+
+def test_who_waits_for_nothing_is_polled_with_the_cluster_alone_and_its_grant_is_told(cluster, port):
+    idle = cluster.add(App(5, "production", user="bob"))
+    granted(cluster, idle, 1)
+    port.observe(ObservationRequest(orders=("o-1",)))
+    fact = granted(cluster, idle, 2)
+    cluster.rm.heard.clear()
+    assert port.observe(ObservationRequest(cluster=False, orders=("o-1",))).facts == ()
+    assert not [one for one in cluster.rm.heard if idle.id in one.path]
+    cluster.now_ms += 1000
+    assert port.observe(ObservationRequest(orders=("o-1",))).facts == (fact,)
 
 
 def test_a_grant_of_room_that_came_free_during_the_look_comes_after_its_end(cluster, port):

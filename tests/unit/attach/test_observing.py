@@ -60,11 +60,11 @@ def test_a_quiet_cluster_costs_two_questions(cluster):
     assert paths(cluster) == []  # nothing is sent by the constructor
     assert port.observe(HURRIED).cluster == "quiet"
     assert paths(cluster) == ["/info", "/nodes", "/conf", "/scheduler-conf", "/scheduler"]
-    cluster.now_ms += 1000
+    cluster.now_ms += 2000
     seen = port.observe(HURRIED)
     assert (seen.cluster, seen.snapshot) == ("quiet", None)
     assert paths(cluster) == ["/info", "/scheduler"]
-    cluster.now_ms += 500
+    cluster.now_ms += 1999
     port.observe(HURRIED)
     assert paths(cluster) == ["/scheduler"]
     assert port.observe(ObservationRequest()).snapshot is not None  # any queue: research waits

@@ -61,7 +61,7 @@ class Grant(NamedTuple):
     container: yarn.ContainerRow
 
 
-EMPTY_AGE_MS = 1_000
+EMPTY_AGE_MS = 2_000
 """How long an application without containers is asked neither for a newer attempt nor for its end.
 
 YARN lists the containers of the current attempt, whichever attempt is named.

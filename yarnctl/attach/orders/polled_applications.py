@@ -2,6 +2,7 @@
 
 A container is a grant if an earlier poll of its application did not list it, so applications that may get one
 are polled before it can be free. A kill frees it within one heartbeat; suspensions and drains take longer.
+Preempting applications that did not wait in the last look at the cluster are polled with the next look alone.
 """
 
 from __future__ import annotations
@@ -29,14 +30,18 @@ class PolledApplications:
         self.names = ()
         self._live.drop()
 
-    def renew(self, requesters: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the applications to poll now, and those of them that are new since the last poll."""
+    def renew(self, requesters: tuple[str, ...], is_look: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the applications to poll now, and those of them that are new since the last poll.
+
+        ``is_look``: the cluster was looked at just now.
+        """
         wanted = self._wanted(requesters)
+        polled = wanted if is_look else self._wanted(requesters, with_preempting=False)
         new = self._new(wanted)
         self._lately = self._waiting()
         self._live.drop(wanted)
         self.names = wanted
-        return wanted, new
+        return polled, new
 
     def list_before_kill(self) -> None:
         """List the containers of applications that may get a killed container and are not polled yet."""
@@ -45,7 +50,7 @@ class PolledApplications:
         self._born = frozenset(self._connection.rows)
         self.names += unlisted
 
-    def _wanted(self, requesters: Iterable[str]) -> tuple[str, ...]:
+    def _wanted(self, requesters: Iterable[str], with_preempting: bool = True) -> tuple[str, ...]:
         """Return victims, all requesters (their grants settle orders), then others that wait or did lately.
 
         One that has stopped waiting since the last poll may have been granted what an order freed.
@@ -54,7 +59,7 @@ class PolledApplications:
         victims = dict.fromkeys(one.application for one in self._tracking.orders.values())
         rows = self._connection.rows.values()
         is_preempting = self._connection.queues.is_preempting
-        preempting = [row.application for row in rows if is_preempting(row.queue)]
+        preempting = [row.application for row in rows if with_preempting and is_preempting(row.queue)]
         gone = [name for name in self.names if name not in self._connection.rows]  # end not reported yet
         first = dict.fromkeys([*victims, *requesters, *gone])
         most = max(settings.tracked_max, len(first))

@@ -26,7 +26,7 @@ STARTING_MS = 10_000
 READ_MAX = 64
 """The number of maps whose attempts one look at a job reads: some 5 ms each, several in parallel."""
 
-MORE_MAX = 8
+MORE_MAX = 4
 """The number that one look reads of other tasks, and of tasks that are read once more."""
 
 

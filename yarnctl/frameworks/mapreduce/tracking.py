@@ -94,7 +94,10 @@ class TaskTracking:
     def _is_due(self, tracked: TrackedTask, seen: Mapping[str, Held | Problem]) -> bool:
         held = seen.get(tracked.application)
         gone = isinstance(held, Held) and tracked.container not in held.containers
-        return gone or self._clock() - tracked.polled_at_ms >= self._settings.attempt_poll_ms
+        late = self._clock() - tracked.polled_at_ms >= self._settings.attempt_poll_ms
+        return gone or (
+            late and not tracked.killed_at_ms
+        )  # a killed one reports nothing of use until it ends
 
     def _poll_attempts(self, due: Sequence[TrackedTask]) -> None:
         wanted = [(one.application, one.task.task) for one in due]
