@@ -426,7 +426,7 @@ class AttachedPort:
         if not self._tracking.orders:
             self._polled.clear()
             return []
-        return self._tracking.poll(*self._polled.renew(request.requesters, request.cluster))
+        return self._tracking.poll(*self._polled.renew(request.requesters))
 
     def _drop(self, ended: set[str]) -> None:
         gone = ended - {one.application for one in self._tracking.orders.values()}

@@ -352,7 +352,7 @@ def test_what_somebody_held_before_is_no_grant_but_all_that_a_new_application_ho
     assert (fact.application, fact.container) == (fresh.id, container(5, 1))
 
 
-def test_who_waits_for_nothing_is_polled_with_the_cluster_alone_and_its_grant_is_told(cluster, port):
+def test_who_waits_for_nothing_is_polled_when_its_number_of_containers_changes(cluster, port):
     idle = cluster.add(App(5, "production", user="bob"))
     granted(cluster, idle, 1)
     port.observe(ObservationRequest(orders=("o-1",)))

@@ -152,6 +152,11 @@ class LiveContainers:
             for name in sorted(set(held.containers) - self._known[application])
         ]
 
+    def count(self, application: str) -> int | None:
+        """Return how many containers of an application are remembered; None: it was not listed."""
+        known = self._known.get(application)
+        return None if known is None else len(known)
+
     def remember(self, seen: Mapping[str, Held | Problem], but: Container[str] = ()) -> None:
         """Remember the containers of an observation, without those in ``but``: they are grants again.
 

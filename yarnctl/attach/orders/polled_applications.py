@@ -2,7 +2,8 @@
 
 A container is a grant if an earlier poll of its application did not list it, so applications that may get one
 are polled before it can be free. A kill frees it within one heartbeat; suspensions and drains take longer.
-Preempting applications that did not wait in the last look at the cluster are polled with the next look alone.
+A preempting application that waits for nothing is polled only if its number of containers has changed. So a
+container that it is given in the place of another one, within one look, is not seen as a grant.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ class PolledApplications:
         self.names = ()
         self._live.drop()
 
-    def renew(self, requesters: tuple[str, ...], is_look: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the applications to poll now, and those of them that are new since the last poll.
-
-        ``is_look``: the cluster was looked at just now.
-        """
-        wanted = self._wanted(requesters)
-        polled = wanted if is_look else self._wanted(requesters, with_preempting=False)
+    def renew(self, requesters: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the applications to poll now, and those of them that are new since the last poll."""
+        wanted, asking = self._wanted(requesters), set(self._wanted(requesters, with_idle=False))
+        counts = {row.application: row.containers for row in self._connection.rows.values()}
+        polled = tuple(
+            name for name in wanted if name in asking or counts.get(name) != self._live.count(name)
+        )
         new = self._new(wanted)
         self._lately = self._waiting()
         self._live.drop(wanted)
@@ -50,7 +51,7 @@ class PolledApplications:
         self._born = frozenset(self._connection.rows)
         self.names += unlisted
 
-    def _wanted(self, requesters: Iterable[str], with_preempting: bool = True) -> tuple[str, ...]:
+    def _wanted(self, requesters: Iterable[str], with_idle: bool = True) -> tuple[str, ...]:
         """Return victims, all requesters (their grants settle orders), then others that wait or did lately.
 
         One that has stopped waiting since the last poll may have been granted what an order freed.
@@ -59,7 +60,7 @@ class PolledApplications:
         victims = dict.fromkeys(one.application for one in self._tracking.orders.values())
         rows = self._connection.rows.values()
         is_preempting = self._connection.queues.is_preempting
-        preempting = [row.application for row in rows if with_preempting and is_preempting(row.queue)]
+        preempting = [row.application for row in rows if with_idle and is_preempting(row.queue)]
         gone = [name for name in self.names if name not in self._connection.rows]  # end not reported yet
         first = dict.fromkeys([*victims, *requesters, *gone])
         most = max(settings.tracked_max, len(first))
