@@ -146,7 +146,9 @@ def shuffle_service(folder: Path) -> Iterator[int]:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     words = ["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    words += [f"-Dspark.local.dir={folder}", "-Dspark.shuffle.service.enabled=true"]
+    # Spark 3.5.9 rejects executors whose folders, the node managers', are not below its own.
+    words += [f"-Dspark.local.dir={tempfile.gettempdir()}", "-Dspark.shuffle.service.enabled=true"]
+    words.append("-Dspark.shuffle.service.db.enabled=false")
     words += [f"-Dspark.shuffle.service.port={port}", "-cp", f"{spark_home()}/jars/*", SHUFFLE_SERVICE]
     with (folder / "service.log").open("wb") as log:
         service = subprocess.Popen(
