@@ -33,13 +33,16 @@ class PolledApplications:
 
     def renew(self, requesters: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the applications to poll now, and those of them that are new since the last poll."""
-        wanted, asking = self._wanted(requesters), set(self._wanted(requesters, with_idle=False))
-        counts = {row.application: row.containers for row in self._connection.rows.values()}
-        polled = tuple(
-            name for name in wanted if name in asking or counts.get(name) != self._live.count(name)
-        )
+        wanted, rows, lately = self._wanted(requesters), self._connection.rows, self._lately
         new = self._new(wanted)
         self._lately = self._waiting()
+        victims = (one.application for one in self._tracking.orders.values())
+        asking = {*victims, *requesters, *lately, *self._lately}
+        polled = tuple(
+            name
+            for name in wanted
+            if name in asking or name not in rows or rows[name].containers != self._live.count(name)
+        )
         self._live.drop(wanted)
         self.names = wanted
         return polled, new
@@ -51,7 +54,7 @@ class PolledApplications:
         self._born = frozenset(self._connection.rows)
         self.names += unlisted
 
-    def _wanted(self, requesters: Iterable[str], with_idle: bool = True) -> tuple[str, ...]:
+    def _wanted(self, requesters: Iterable[str]) -> tuple[str, ...]:
         """Return victims, all requesters (their grants settle orders), then others that wait or did lately.
 
         One that has stopped waiting since the last poll may have been granted what an order freed.
@@ -60,7 +63,7 @@ class PolledApplications:
         victims = dict.fromkeys(one.application for one in self._tracking.orders.values())
         rows = self._connection.rows.values()
         is_preempting = self._connection.queues.is_preempting
-        preempting = [row.application for row in rows if with_idle and is_preempting(row.queue)]
+        preempting = [row.application for row in rows if is_preempting(row.queue)]
         gone = [name for name in self.names if name not in self._connection.rows]  # end not reported yet
         first = dict.fromkeys([*victims, *requesters, *gone])
         most = max(settings.tracked_max, len(first))

@@ -34,7 +34,7 @@ BETWEEN_MS = 4_000
 HEARTBEATS_MS = 1_000
 """From a container's end to the next one at its application: half an interval of node and master each."""
 SAMPLE_MAX = 200
-"""The newest attempts of an application whose lengths count."""
+"""The latest attempts of an application whose lengths count."""
 APART_RATIO = 0.05
 """The progress between two looks from which a map's start is found; with less it is rounding."""
 

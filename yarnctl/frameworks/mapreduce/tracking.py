@@ -95,9 +95,8 @@ class TaskTracking:
         held = seen.get(tracked.application)
         gone = isinstance(held, Held) and tracked.container not in held.containers
         late = self._clock() - tracked.polled_at_ms >= self._settings.attempt_poll_ms
-        return gone or (
-            late and not tracked.killed_at_ms
-        )  # a killed one reports nothing of use until it ends
+        # A killed attempt reports nothing of use until it has ended.
+        return gone or (late and not tracked.killed_at_ms)
 
     def _poll_attempts(self, due: Sequence[TrackedTask]) -> None:
         wanted = [(one.application, one.task.task) for one in due]
