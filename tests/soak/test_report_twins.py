@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,10 +71,13 @@ def test_what_waits_is_added_up_past_a_look_without_an_answer(monkeypatch: pytes
             answered.set()
         return 3
 
+    instants_s = itertools.count()
     monkeypatch.setattr(report_twins_live, "_pending", pending)
+    monkeypatch.setattr(report_twins_live, "time", SimpleNamespace(monotonic=lambda: next(instants_s)))
     with waited(Client("http://127.0.0.1:1", "harness")) as sums:
         assert answered.wait(60)
     assert len(sums) >= 3
+    assert sums[:3] == [1.5, 3, 3], "half of a second with nothing and with 3, then 3 in each"
 
 
 @pytest.mark.thorough
