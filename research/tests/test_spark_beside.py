@@ -117,6 +117,8 @@ def test_work_done_twice_is_all_but_the_first_that_succeeded():
 
     tasks = (task(0, 0, 1000), task(0, 500, 3000), task(1, 0, 400, "FetchFailed"), task(1, 400, 900))
     assert again_s(Told(tasks, {}, 0)) == 2.5 + 0.4
+    lost = task(2, 0, 700), task(2, 0, 700, "Resubmitted"), task(2, 900, 1500)
+    assert again_s(Told(lost, {}, 0)) == 0.6, "a lost output is told once more, and ran once more"
 
 
 def test_room_is_held_from_the_executors_end_on():

@@ -283,6 +283,14 @@ def test_executors_are_corrected_by_what_they_report(took_ms, mean_ms):
     assert times.of("drain", 20_000, PRICED).mean_ms == mean_ms
 
 
+def test_a_lever_that_is_sooner_makes_the_next_one_no_later():
+    """As on a real Hadoop: an executor said 14 s and left after 7 s, so that the next ones were out of time."""
+    times = LeverTimes()
+    times.freed(freed("drain", 0, 14_000), "drain", 7000, PRICED)
+    assert times.of("drain", 20_000, PRICED) == LeverTime("drain", 2, -3500, 7000 // 16, 7000)
+    assert late_by_kind(PRICED, times, 20_000)["drain"] < 0
+
+
 def test_a_kind_of_lever_learns_nothing_of_another():
     """A worker of Flink that left 9 s late, and a reduce whose end took 9 s, are no executor and no map."""
     times = LeverTimes()

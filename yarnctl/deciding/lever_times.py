@@ -6,9 +6,10 @@ waits for the end of a key group, of which its task says how long one takes: hal
 Each kind of lever has its own estimate: a late worker makes no executor late.
 
 The estimate begins with what the settings have, which counts as one sample; after eight, each further one
-counts an eighth (the rule of TCP's round-trip times, RFC 6298, with a spread of mean deviations). Without a
-sample for ``KEPT_MS`` the estimate is that of the settings again: a lever that was too slow to be used would
-never be measured again.
+counts an eighth (the rule of TCP's round-trip times, RFC 6298, with a spread of mean deviations). A lever that
+was much sooner than expected widens the spread by an eighth as much as one that was as much later: else it
+would make the next ones late. Without a sample for ``KEPT_MS`` the estimate is that of the settings again: a
+lever that was too slow to be used would never be measured again.
 
 Only where a second has a price (``LeverSettings.second_worth_ratio``); otherwise the settings alone count.
 """
@@ -64,11 +65,13 @@ class LeverTimes:
         before = self.of(kind, at_ms, lever_settings)
         weight = min(before.samples + 1, WEIGHT_MAX)
         miss_ms = took_ms - before.mean_ms
+        wider_ms = abs(miss_ms) - before.spread_ms
+        slower = WEIGHT_MAX if miss_ms < 0 < wider_ms else 1
         self.by_kind[kind] = LeverTime(
             kind,
             weight,
             before.mean_ms + _part(miss_ms, weight),
-            before.spread_ms + _part(abs(miss_ms) - before.spread_ms, weight),
+            before.spread_ms + _part(wider_ms, weight * slower),
             at_ms,
         )
 

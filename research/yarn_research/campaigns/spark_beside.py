@@ -211,12 +211,16 @@ def _took(job: Job) -> dict[str, Any]:
 
 
 def again_s(told: Told) -> float:
-    """Return the time of all attempts at tasks but the first that succeeded of each, s."""
+    """Return the time of all attempts at tasks but the first that succeeded of each, s.
+
+    ``Resubmitted`` is no attempt: it tells of one that had succeeded that its output is lost.
+    """
     first: dict[tuple[int, int], int] = {}
-    for each in sorted(told.tasks, key=lambda each: each.ended_ms):
+    tasks = [each for each in told.tasks if each.reason != "Resubmitted"]
+    for each in sorted(tasks, key=lambda each: each.ended_ms):
         if each.reason == "Success":
             first.setdefault((each.stage, each.partition), each.ended_ms - each.began_ms)
-    return (sum(each.ended_ms - each.began_ms for each in told.tasks) - sum(first.values())) / 1000
+    return (sum(each.ended_ms - each.began_ms for each in tasks) - sum(first.values())) / 1000
 
 
 def play(stage: Stage, beside: Beside, ends_s: float) -> None:
