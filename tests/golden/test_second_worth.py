@@ -284,7 +284,7 @@ def test_executors_are_corrected_by_what_they_report(took_ms, mean_ms):
 
 
 def test_a_lever_that_is_sooner_makes_the_next_one_no_later():
-    """As on a real Hadoop: an executor said 14 s and left after 7 s, so that the next ones were out of time."""
+    """As on a real Hadoop: an executor said 14 s and left after 7 s. The next ones were out of time."""
     times = LeverTimes()
     times.freed(freed("drain", 0, 14_000), "drain", 7000, PRICED)
     assert times.of("drain", 20_000, PRICED) == LeverTime("drain", 2, -3500, 7000 // 16, 7000)

@@ -6,10 +6,10 @@ waits for the end of a key group, of which its task says how long one takes: hal
 Each kind of lever has its own estimate: a late worker makes no executor late.
 
 The estimate begins with what the settings have, which counts as one sample; after eight, each further one
-counts an eighth (the rule of TCP's round-trip times, RFC 6298, with a spread of mean deviations). A lever that
-was much sooner than expected widens the spread by an eighth as much as one that was as much later: else it
-would make the next ones late. Without a sample for ``KEPT_MS`` the estimate is that of the settings again: a
-lever that was too slow to be used would never be measured again.
+counts an eighth (the rule of TCP's round-trip times, RFC 6298, with a spread of mean deviations). A lever
+that was much sooner than expected widens the spread by an eighth as much as one that was as much later: else
+it would make the next ones late. Without a sample for ``KEPT_MS`` the estimate is that of the settings again:
+a lever that was too slow to be used would never be measured again.
 
 Only where a second has a price (``LeverSettings.second_worth_ratio``); otherwise the settings alone count.
 """
