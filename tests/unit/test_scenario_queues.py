@@ -63,6 +63,7 @@ class Played(NamedTuple):
     guaranteed_mib: dict[str, int]
     requesters: set[str]
     victims: set[str]
+    picks: int
 
 
 def played(scenario: Scenario, scheme: str = "natjam") -> Played:
@@ -89,6 +90,7 @@ def played(scenario: Scenario, scheme: str = "natjam") -> Played:
         {name: queue.guaranteed.memory_mib for name, queue in queues.items()},
         {record.trigger.queue for record in decisions},
         {queue_of(run, pick.application) for record in decisions for pick in record.picks},
+        sum(len(record.picks) for record in decisions),
     )
 
 
@@ -175,6 +177,14 @@ def test_a_user_limit_binds(tmp_path: Path) -> None:
     assert limit_mib < bound.user_mib["research", "hadoop"] <= limit_mib + SLOT_MIB
     assert free.queue_mib["research"] > 40 * SLOT_MIB > bound.queue_mib["research"]
     assert bound.completion_s["r-research-xl"] > free.completion_s["r-research-xl"]
+
+
+def test_nothing_is_freed_for_a_user_at_the_limit(tmp_path: Path) -> None:
+    """A tenth of the guarantee of 29 slots: what is freed beyond would go to nobody in the queue."""
+    text = BASE + '[[queues]]\nname = "production"\nuser_limit_factor = 0.1\n'
+    free, bound = (played(read(tmp_path, each)) for each in (BASE, text))
+    assert 0 < bound.queue_mib["production"] < free.queue_mib["production"]
+    assert bound.picks < free.picks, "or orders would be made again and again for what YARN withholds"
 
 
 def test_each_user_has_a_limit_of_their_own(tmp_path: Path) -> None:
