@@ -2,11 +2,12 @@
 
 **What cannot be withdrawn.** An executor or a worker that is asked to leave leaves, whatever becomes of the
 request. It is asked only once its requester has lacked containers for a quarter of the time that it takes, at
-most ``HELD_MAX_MS``: maps of a second are over by then. And not where it comes later than the requester's
-queue serves itself: containers of its own applications end, and YARN gives them to its requests. How many a
-second is observed over the last looks. Once the requester has lacked containers for as long as the lever
-takes, this prediction has failed, and it is asked. Other levers are withdrawn, or come, within seconds, and
-what they free is a container more for production: they are not held back.
+most ``HELD_MAX_MS``: maps of a second are over by then. (A requester whose queue uses nothing does not wait:
+no map of the queue can end.) And not where it comes later than the requester's queue serves itself:
+containers of its own applications end, and YARN gives them to its requests. How many a second is observed
+over the last looks. Once the requester has lacked containers for as long as the lever takes, this prediction
+has failed, and it is asked. Other levers are withdrawn, or come, within seconds, and what they free is a
+container more for production: they are not held back.
 
 **What stops nothing.** While a suspension cannot save (there is no room for checkpoints, HDFS is down), its
 task does no work, and production gets its container so much later. So one container is freed by suspensions

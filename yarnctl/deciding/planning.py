@@ -49,7 +49,7 @@ from yarnctl.deciding.settings import Settings
 from yarnctl.deciding.settlement import Effects, Settlement
 from yarnctl.deciding.tree_model import placed_in
 from yarnctl.deciding.waiting_worth import price_for
-from yarnctl.units import Resources
+from yarnctl.units import NOTHING, Resources
 
 NO_NAMES: Mapping[str, bool] = MappingProxyType({})
 REVISIONS_MAX = 4
@@ -338,6 +338,7 @@ class InFlight:
         self.begun = ledger.count_running()
         self.touched: set[str] = set()
         self.self_help, self.ahead, self.now_ms = inputs.self_help, Counter[str](), inputs.now_ms
+        self.using = {view.queue for view in inputs.snapshot.queues if view.used != NOTHING}
         self.most: int | None = None
         if settings.in_flight_ratio_max < 1:
             queues = preemptable_queues or None
@@ -367,9 +368,12 @@ class InFlight:
     def limit_by_self_help(
         self, planned: Planned, lacking: int, settings: Settings, mix: MixInput | None
     ) -> tuple[Planned, TriggerReason | None]:
-        """Return a plan without the containers that its requester gets as soon without an order, and why."""
+        """Return a plan without the containers that its requester gets as soon without an order, and why.
+
+        A queue that uses nothing has no container that could end: it cannot serve itself.
+        """
         last: TriggerReason | None = None
-        if self.self_help is None:
+        if self.self_help is None or planned.demand.application.queue not in self.using:
             return planned, last
         while planned.demand.shortfalls:
             view = planned.demand.application

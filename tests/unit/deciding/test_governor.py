@@ -303,6 +303,17 @@ def test_short_tasks_drain_no_executor_and_the_reason_is_given() -> None:
         assert (LeverHeldBack() in world.refusals()) is (governed is True)
 
 
+def test_nothing_is_held_back_where_no_container_of_the_queue_can_end() -> None:
+    executors = {
+        "r1": [each._replace(kind="executor", remaining_ms=3500, since_ms=60_000) for each in TASKS["r1"]]
+    }
+    for held, orders in ((0, 2), (4, 0)):
+        world = World(executors)
+        views = (app("p2", "production", held),) if held else ()
+        world.look(app("p1", "production", 0, 2), *views)
+        assert world.orders() == orders, world.refusals()
+
+
 def wait(world: World, until_ms: int, pending: int = 4) -> None:
     while world.now_ms < until_ms:
         world.look(app("p1", "production", 1, pending))
