@@ -5,11 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from tests.unit.deciding.freed_containers import decided, order
 from yarn_research.campaigns import spark_ahead
-from yarn_research.campaigns.spark_beside import LOADS, ROUNDS, SCHEMES, again_s, held_s, order_of
+from yarn_research.campaigns.spark_beside import (
+    LOADS,
+    ROUNDS,
+    SCHEMES,
+    again_s,
+    charged_s,
+    held_s,
+    order_of,
+)
 from yarn_research.campaigns.spark_beside_judging import OURS, counted, judged, table, told
 from yarn_research.campaigns.spark_events import TaskRun, Told
+from yarnctl.deciding.levers import Lever, LeverPull
 from yarnctl.deciding.lifecycle import State as OrderState
 from yarnctl.deciding.records import Transition
 
@@ -128,6 +139,16 @@ def test_room_is_held_from_the_executors_end_on():
     freed = [move("o-1", "freed", 8000), move("o-2", "freed", 8000)]
     granted = [move("o-1", "granted", 8250), move("o-3", "granted", 9000)]
     assert held_s(freed, granted) == [0.25], "what was not given, or ended unseen, has no such time"
+
+
+def test_what_was_predicted_to_be_lost_is_that_of_the_orders_that_were_sent():
+    pulls = tuple(
+        LeverPull(Lever(f"e{number}", "drain", 9000, 1000 * number, 0, "come-back"), "research", "alice")
+        for number in (1, 2, 3)
+    )
+    decision = structs.replace(decided("production", [1, 2, 3]), levers=pulls)
+    assert charged_s([decision], {order(1), order(3)}) == 4.0
+    assert charged_s([], {order(1)}) == 0
 
 
 # --- with predicted demand --------------------------------------------------------------------------------

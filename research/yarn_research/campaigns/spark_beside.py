@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ from yarn_research.campaigns.schemes import MUTABLE, TUNED, Scheme
 from yarn_research.campaigns.spark_events import Told, read
 from yarnctl.command_line import print_json
 from yarnctl.deciding.model import Drain
-from yarnctl.deciding.records import Transition
+from yarnctl.deciding.records import Decision, Record, Transition
 from yarnctl.frameworks.spark.observing import executor_in
 from yarnctl.frameworks.spark.rest import Executor, ExecutorLogs
 
@@ -122,7 +122,22 @@ def run_once(
             "freed": len(freed),
             "held_s": held_s(freed, daemon.reached("granted")),
             "ended": ended,
+            "charged_s": charged_s(daemon.records(), {each.order for each in daemon.reached("suspending")}),
         }
+
+
+def charged_s(records: Iterable[Record], sent: Collection[str]) -> float:
+    """Return the loss that was predicted of the orders that were sent, s."""
+    decisions = [record for record in records if isinstance(record, Decision)]
+    return (
+        sum(
+            pull.lever.lost_ms
+            for decision in decisions
+            for order, pull in zip(decision.orders, decision.pulls, strict=True)
+            if pull is not None and order in sent
+        )
+        / 1000
+    )
 
 
 class Ended(NamedTuple):
