@@ -51,6 +51,7 @@ def test_a_journal_tells_when_room_came_and_which_container_answered():
             "order": drain.order,
             "at_ms": NOW_MS,
             "predicted_s": 3.0,
+            "charged_s": 2.0,
             "state": "granted",
             "freed_s": 3.0,
             "other": True,

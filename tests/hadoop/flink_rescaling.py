@@ -41,11 +41,15 @@ STABLE = (
 
 
 class InstalledFlink(NamedTuple):
-    """What a command line names: Flink's jars and the job's in HDFS, and a folder there, as whole URIs."""
+    """What a command line names: Flink's jars and the job's in HDFS, and a folder there, as whole URIs.
+
+    ``taken``: a folder of this machine, where the tasks of a job say how many numbers they took.
+    """
 
     libraries: str
     jar: str
     data: str
+    taken: Path
 
 
 def install(cluster: Cluster, folder: Path) -> InstalledFlink:
@@ -67,7 +71,8 @@ def install(cluster: Cluster, folder: Path) -> InstalledFlink:
     hdfs.write("/flink/counting.jar", jar.read_bytes())
     write_flink_client(folder / "flink", cluster.folder / "bin", jars, cluster.jars)
     root = f"hdfs://127.0.0.1:{cluster.ports.name_node}/flink"
-    return InstalledFlink(f"{root}/lib", f"{root}/counting.jar", f"{root}/data")
+    taken = folder / "taken"
+    return InstalledFlink(f"{root}/lib", f"{root}/counting.jar", f"{root}/data", taken)
 
 
 class FlinkJob:
@@ -101,6 +106,7 @@ class FlinkJob:
         }
         said = [f"-D{name}={value}" for name, value in told.items()]
         program = [str(self.numbers), str(self.number_ms), f"{self.there.data}/{self.name}"]
+        program.append(str(self.there.taken / self.name))
         run = "run-application" if FLINK[1] < "2" else "run"  # 2.0 has one command for both
         flink = ["flink", run, "-t", "yarn-application", *said, "-p", str(self.most)]
         return [
@@ -110,6 +116,7 @@ class FlinkJob:
 
     def __enter__(self) -> FlinkJob:
         environment = {**self.cluster.environment, "HADOOP_USER_NAME": "alice"}
+        (self.there.taken / self.name).mkdir(parents=True)
         done = subprocess.run(self.words(), env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         url = f"{self.cluster.rm_url}/ws/v1/cluster/apps?applicationTypes=Apache%20Flink"
@@ -167,6 +174,11 @@ class FlinkJob:
             assert time.monotonic() < ends, row
             time.sleep(LOOK_S)  # how exactly its end is seen
         return str(row["finalStatus"])
+
+    def taken_again(self) -> int:
+        """Return how many numbers its tasks took more than once, after its end."""
+        files = (self.there.taken / self.name).iterdir()
+        return sum(int(file.read_text()) for file in files) - self.numbers
 
     def written(self) -> list[tuple[int, int, int]]:
         """Return the lines that are committed: key, count, number."""

@@ -89,6 +89,7 @@ def play_job(cluster: Cluster, there: InstalledFlink, folder: Path, first: int) 
                 row["bursts"].append(burst(cluster, job, folder, number))
             row["ended"] = job.until_over()
             row["faults"] = faults_of(job.written(), NUMBERS)
+            row["again_ms"] = job.taken_again() * NUMBER_MS
         except Exception as problem:
             row["failed"] = failure(problem)
             traceback.print_exc()

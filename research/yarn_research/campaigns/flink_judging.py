@@ -52,7 +52,9 @@ def orders_of(records: Iterable[Record]) -> list[dict[str, Any]]:
             for order, pull in zip(record.orders, record.pulls, strict=True):
                 if pull is not None and pull.lever.kind == "rescale":
                     predicted_s = pull.lever.free_in_ms / 1000
-                    found[order] = {"at_ms": record.at_ms, "predicted_s": predicted_s, "state": "ordered"}
+                    charged_s = pull.lever.lost_ms / 1000
+                    found[order] = {"at_ms": record.at_ms, "predicted_s": predicted_s, "charged_s": charged_s}
+                    found[order]["state"] = "ordered"
         elif isinstance(record, Transition) and record.order in found:
             row = found[record.order]
             row["state"] = record.target

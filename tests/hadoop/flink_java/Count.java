@@ -1,7 +1,10 @@
 package counting;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.util.UUID;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
-import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.functions.RichMapFunction;
 import org.apache.flink.api.common.serialization.SimpleStringEncoder;
@@ -14,8 +17,9 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.filesystem.bucketassigners.BasePathBucketAssigner;
 
 /**
- * {@code Count NUMBERS MS OUT}: each number below NUMBERS takes MS, and is written with its key (its last
- * decimal digit) and how many of that key there were so far.
+ * {@code Count NUMBERS MS OUT TAKEN}: each number below NUMBERS takes MS, and is written with its key (its last
+ * decimal digit) and how many of that key there were so far. Each task leaves a file in the folder TAKEN of its
+ * machine with how many numbers it took: those that were taken again after a rescale are in two of them.
  *
  * Law: what is written is exact only if every number was counted once; a line is KEY, COUNT, NUMBER.
  */
@@ -28,7 +32,7 @@ public final class Count {
         environment
                 .fromSource(new NumberSequenceSource(0, numbers - 1), WatermarkStrategy.noWatermarks(), "numbers")
                 .uid("numbers")
-                .map(new Slow(Long.parseLong(given[1])))
+                .map(new Slow(Long.parseLong(given[1]), given[3]))
                 .uid("slow")
                 .keyBy(number -> number % 10)
                 .map(new Counted())
@@ -41,18 +45,27 @@ public final class Count {
     }
 
     /** Takes its time over each number. */
-    private static final class Slow implements MapFunction<Long, Long> {
+    private static final class Slow extends RichMapFunction<Long, Long> {
         private static final long serialVersionUID = 1L;
         private final long milliseconds;
+        private final String folder;
+        private transient long taken;
 
-        Slow(long milliseconds) {
+        Slow(long milliseconds, String folder) {
             this.milliseconds = milliseconds;
+            this.folder = folder;
         }
 
         @Override
         public Long map(Long number) throws InterruptedException {
             Thread.sleep(milliseconds);
+            taken++;
             return number;
+        }
+
+        @Override
+        public void close() throws IOException {
+            Files.writeString(Paths.get(folder, UUID.randomUUID().toString()), Long.toString(taken));
         }
     }
 
