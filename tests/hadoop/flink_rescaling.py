@@ -87,9 +87,10 @@ class FlinkJob:
         numbers: int,
         number_ms: int = 5,
         most: int = WORKERS,
+        interval_s: int = 2,
     ) -> None:
         self.cluster, self.there, self.name, self.most = cluster, there, name, most
-        self.numbers, self.number_ms = numbers, number_ms
+        self.numbers, self.number_ms, self.interval_s = numbers, number_ms, interval_s
         self.application = ""
 
     def words(self) -> list[str]:
@@ -98,7 +99,7 @@ class FlinkJob:
             "yarn.application.queue": "research",
             "yarn.application.name": self.name,
             "yarn.provided.lib.dirs": self.there.libraries,
-            "execution.checkpointing.interval": "2s",
+            "execution.checkpointing.interval": f"{self.interval_s}s",
             # its source has as many parts as it had workers when it began
             **dict.fromkeys(STABLE, "15s"),
             "execution.checkpointing.dir": f"{self.there.data}/checkpoints",

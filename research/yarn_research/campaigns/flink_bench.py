@@ -31,11 +31,13 @@ from yarn_research.campaigns.provenance import head, load, machine, now
 from yarnctl.command_line import print_json
 
 KIND = "flink-rescales"
-MIX = (*QUEUES, "--eviction", "mix", "--room-within", "12s", "--may-lose", "50%", "--in-flight", "1")
+MIX = (*QUEUES, "--eviction", "mix", "--may-lose", "50%", "--in-flight", "1")
 PRODUCTION = Plan("burst", "production", (10,), key_s=0.5, maps=1, user="bob")
 DIES = ("never", "asked", "freed", "granted", "told")
 """At which step of a burst yarnctl is killed, in turn: ``told``: that the bounds be put back."""
 BURSTS, NUMBERS, NUMBER_MS = 10, 320_000, 5
+ROOM_S = 10
+"""Within which a container is to be free, beside the interval of checkpoints: Flink 2 waits for the next one."""
 
 
 class Rescales(msgspec.Struct):
@@ -56,7 +58,8 @@ def reached(daemon: Attached, step: str) -> bool:
 def burst(cluster: Cluster, job: FlinkJob, folder: Path, number: int) -> dict[str, Any]:
     """Let production come once; return what the journal says, with the bounds at the end."""
     dies = DIES[number % len(DIES)]
-    with Attached(cluster, folder / f"state-{number}", MIX) as daemon:
+    options = (*MIX, "--room-within", f"{ROOM_S + job.interval_s}s")
+    with Attached(cluster, folder / f"state-{number}", options) as daemon:
         job.until_working()
         quick = Job(cluster, PRODUCTION, folder, f"{number}")
         if dies not in ("never", "told"):
@@ -80,10 +83,14 @@ def burst(cluster: Cluster, job: FlinkJob, folder: Path, number: int) -> dict[st
     }
 
 
-def play_job(cluster: Cluster, there: InstalledFlink, folder: Path, first: int) -> dict[str, Any]:
+def play_job(
+    cluster: Cluster, there: InstalledFlink, folder: Path, first: int, interval_s: int
+) -> dict[str, Any]:
     """Let one job count, with bursts from number ``first`` on while it lasts long enough for another."""
-    row: dict[str, Any] = {"began": now(), "load_before": load(), "bursts": []}
-    with FlinkJob(cluster, there, f"count-{first}", numbers=NUMBERS, number_ms=NUMBER_MS) as job:
+    row: dict[str, Any] = {"began": now(), "load_before": load(), "interval_s": interval_s, "bursts": []}
+    with FlinkJob(
+        cluster, there, f"count-{first}", numbers=NUMBERS, number_ms=NUMBER_MS, interval_s=interval_s
+    ) as job:
         try:
             for number in range(first, min(first + 2, BURSTS)):
                 row["bursts"].append(burst(cluster, job, folder, number))
@@ -96,7 +103,7 @@ def play_job(cluster: Cluster, there: InstalledFlink, folder: Path, first: int) 
     return row
 
 
-def play(cluster: Cluster, folder: Path, file: Path, kept: Rescales, ends_s: float) -> None:
+def play(cluster: Cluster, folder: Path, file: Path, kept: Rescales, ends_s: float, interval_s: int) -> None:
     """Play jobs until all bursts were, or no time is left to begin one."""
     there = install(cluster, folder)
     for first in range(0, BURSTS, 2):
@@ -106,7 +113,7 @@ def play(cluster: Cluster, folder: Path, file: Path, kept: Rescales, ends_s: flo
             click.echo("no time is left: no further job begins", err=True)
             return
         began_s = time.monotonic()
-        row = {"first": first, **play_job(cluster, there, folder, first)}
+        row = {"first": first, **play_job(cluster, there, folder, first, interval_s)}
         kept.jobs.append({**row, "took_s": round(time.monotonic() - began_s, 1)})
         keep(file, kept)
         told = row.get("failed") or row["faults"] or "each number once"
@@ -115,8 +122,11 @@ def play(cluster: Cluster, folder: Path, file: Path, kept: Rescales, ends_s: flo
 
 @click.command(help=__doc__)
 @click.option("--minutes", type=float, help="Start no job after this many minutes.")
+@click.option(
+    "--interval-s", type=click.IntRange(1, 60), default=2, help="The job's interval of checkpoints."
+)
 @click.option("--output", required=True, type=click.Path(path_type=Path, dir_okay=False))
-def command(minutes: float | None, output: Path) -> None:
+def command(minutes: float | None, interval_s: int, output: Path) -> None:
     """Play what is not played yet, then judge."""
     ends_s = time.monotonic() + 60 * minutes if minutes else math.inf
     kept = gone_on(output, Rescales(head(KIND, hadoop=SHAPE.version, flink=FLINK[1])))
@@ -124,7 +134,7 @@ def command(minutes: float | None, output: Path) -> None:
     folder = Path(tempfile.mkdtemp(prefix="flink-rescales-"))
     with Cluster(SHAPE) as cluster:
         prepare(cluster)
-        play(cluster, folder, output, kept, ends_s)
+        play(cluster, folder, output, kept, ends_s, interval_s)
     shutil.rmtree(folder)
     jobs: Sequence[dict[str, Any]] = kept.jobs
     print_json({"claims": judged(jobs)})
