@@ -240,6 +240,7 @@ FOLDER = BlockPlaces(have_fallback=True)
         (mapping(), FOLDER, 6 * 4000 / 4, 3 * 4000),  # the storage receives as many as a peer
         (mapping(), BlockPlaces(are_remote=True), 0, 0),
         (mapping(hosts="h1 h2 h3"), LOCAL_BLOCKS, 0, 0),
+        (mapping(hosts="[fe80::1] [fe80::2] [fe80::3]"), LOCAL_BLOCKS, 0, 0),
         (mapping(hosts="h1 h1"), LOCAL_BLOCKS, 6 * 4000, 6 * 4000),
         (mapping(tasks=6), LOCAL_BLOCKS, 0, 4 * 4000),  # the stage ends before the executor has left
     ],
@@ -584,11 +585,19 @@ def test_as_many_stay_as_the_submitter_said(fake):
     assert not any(each.checkpointable for each in observed(looking(fake, levers=True)).values())
 
 
-def test_all_may_leave_where_the_job_may_be_suspended_whole(fake):
+@pytest.mark.parametrize(
+    ("more", "may_leave"),
+    [
+        ({}, [True, True, True]),
+        ({DYNAMIC: "true", DYNAMIC_MIN: "0"}, [True, True, True]),
+        ({DYNAMIC: "true", DYNAMIC_MIN: "1"}, [True, True, False]),  # Spark would request it again at once
+    ],
+)
+def test_all_may_leave_where_the_job_may_be_suspended_whole(fake, more, may_leave):
     driver = Driver(fake, tags="yarnctl-drain:plugin")
-    driver.settings = {**BY_PLUGIN, FALLBACK: "hdfs:///spark/fallback/"}
+    driver.settings = {**BY_PLUGIN, FALLBACK: "hdfs:///spark/fallback/", **more}
     shown = observed(looking(fake, levers=True))
-    assert [each.checkpointable for each in shown.values()] == [True, True, True]
+    assert [each.checkpointable for each in shown.values()] == may_leave
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def judge(
     if route == "plugin" and minimum is not None:
         traits |= {LEAVES_IDLE} if places.removes_idle and minimum == 0 and keep == 1 else set()
         keep = max(keep, minimum)
-    keep = 0 if keep == 1 and leaves_whole(settings, route) else keep
+    keep = 0 if keep == 1 and not minimum and leaves_whole(settings, route) else keep
     return Drainable(route, keep, traits=frozenset(traits))
 
 

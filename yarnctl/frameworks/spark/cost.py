@@ -350,4 +350,4 @@ def most_near(blocks: int, near: int, peers: int, ratio: float = 1.0) -> int:
 
 
 def _host(executor: Executor) -> str:
-    return executor.host.partition(":")[0]
+    return executor.host.rpartition(":")[0] or executor.host
