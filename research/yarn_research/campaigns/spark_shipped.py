@@ -6,10 +6,12 @@ when a third of research's tasks have begun. Each run is written down as it ends
 production alone that does not count: the history server has it for ``--predicted-demand``.
 
 Plan, before the first judged round: four loads (tasks of 2 s and of 10 s, in a map stage and in a reduce
-stage), five rounds each. A round has every scheme once, in a drawn order: each job alone, a soft cap of 33
-and 67 %, YARN's preemption tuned, yarnctl by the plugin with ``SHIPPED`` and by the signal, and ``killed``,
-which follows the plugin: without yarnctl, the executors that it ordered in this round are killed, each as long after
-production came as the order. A round counts whole or not at all. Loads and rounds begin with the first.
+stage), five rounds each. A round has every scheme once, in a drawn order: each job alone (production alone with the
+first load only, as it has no load beside it), a soft cap of 33 and 67 %, YARN's preemption tuned, yarnctl by the
+plugin with ``SHIPPED`` and by the signal, and ``killed``, which follows the plugin: without yarnctl, the executors
+that it ordered in this round are killed, each as long after production came as the order. A round counts whole or
+not at all. Loads and rounds begin with the first. Research is three quarters of that of ``spark_beside``, so that
+a round takes a quarter of an hour: production still ends before it.
 
 Rule, for the plugin, in each load; ratios are paired within rounds, medians of five rounds.
 
@@ -45,16 +47,15 @@ from yarn_research.campaigns.bench import failure
 from yarn_research.campaigns.kept_file import gone_on, keep
 from yarn_research.campaigns.provenance import head, load, machine, now
 from yarn_research.campaigns.schemes import MUTABLE
-from yarn_research.campaigns.spark_beside import LOADS as REDUCING
 from yarn_research.campaigns.spark_beside import ROUNDS, SCHEMES, SHAPE, Beside, Ended, Stage, run_once
 from yarnctl.command_line import print_json
 
 KIND = "spark-shipped"
 LOADS = {
-    "map-2s": Work("scan", 240, 24, 2.0, 0.1, reduces=24),
-    "map-10s": Work("scan", 48, 24, 10.0, 0.1, reduces=24),
-    "reduce-2s": REDUCING["2s"],
-    "reduce-10s": REDUCING["10s"],
+    "map-2s": Work("scan", 180, 24, 2.0, 0.1, reduces=24),
+    "map-10s": Work("scan", 36, 24, 10.0, 0.1, reduces=24),
+    "reduce-2s": Work("groups", 24, 360, 0.2, 1.0, reduces=180),
+    "reduce-10s": Work("groups", 24, 360, 0.2, 1.0, reduces=36),
 }
 SHIPPED = ("--preempting", "production", "--preemptable", "research", "--eviction", "mix", "--may-lose", "20%",
            "--room-within", "15s", "--cap-queue", "--predicted-demand", "8")  # fmt: skip
@@ -70,9 +71,14 @@ SET = {
 Run = dict[str, Any]
 
 
+def schemes_of(name: str) -> set[str]:
+    """Return the schemes of a load's rounds."""
+    return set(SET) - (set() if name == next(iter(LOADS)) else {"production-alone"})
+
+
 def order_of(name: str, number: int) -> list[str]:
     """Return the schemes of a round in their order; ``killed`` follows the plugin."""
-    found = [scheme for scheme in SET if scheme != "killed"]
+    found = [scheme for scheme in SET if scheme in schemes_of(name) - {"killed"}]
     random.Random(f"{KIND}-{name}-{number}").shuffle(found)
     found.insert(found.index("plugin") + 1, "killed")
     return found
@@ -82,7 +88,7 @@ def play(stage: Stage, beside: Beside, ends_s: float) -> None:
     """Play the rounds that are not whole, while there is time to begin one."""
     for number in range(1, ROUNDS + 1):
         for name in LOADS:
-            if {run["scheme"] for run in beside.of_round(name, number)} == set(SET):
+            if {run["scheme"] for run in beside.of_round(name, number)} == schemes_of(name):
                 continue
             if time.monotonic() > ends_s:
                 return
@@ -128,7 +134,7 @@ def rounds_of(runs: Sequence[Run], name: str) -> list[dict[str, Run]]:
     for run in runs:
         if run["load"] == name and "left_out" not in run:
             found.setdefault(run["round"], {})[run["scheme"]] = run
-    return [each for each in found.values() if each.keys() == SET.keys()]
+    return [each for each in found.values() if each.keys() == schemes_of(name)]
 
 
 def judged(runs: Sequence[Run]) -> list[ShippedClaim]:
