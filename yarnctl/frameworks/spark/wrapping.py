@@ -43,7 +43,13 @@ from yarnctl.task_runner.wrapping import UNWRAPPED
 
 TRAP_FILE = Path(__file__).with_name(TRAP)
 FILES = "spark.yarn.dist.files"
-JARS = "spark.jars"
+JARS, SHIPPED_JARS = "spark.jars", "spark.yarn.dist.jars"
+"""``--jars`` replaces the first, and is merged with the second, which is on no class path of a client."""
+PLUGIN_FIRST = (
+    "# Before you install these lines, copy the jar of the last line into the folder jars of each Spark that",
+    "# reads them. If spark.yarn.archive or spark.yarn.jars is set, copy it there, too: a job that sets",
+    "# spark.yarn.dist.jars replaces the last line. Where the jar is missing, no application starts.",
+)
 FALLBACK_CLEANED = "spark.storage.decommission.fallbackStorage.cleanUp"
 USE_PLUGIN = "use --route plugin --plugin JAR (yarnctl spark-plugin compiles it)"
 
@@ -125,9 +131,10 @@ def default_lines(leaving: Leaving, may_lose_tag: str = "") -> list[str]:
     found = {**settings_for(leaving), TAGS: ",".join(tags)}
     if leaving.route == "plugin":
         found[HEARTBEAT] = HEARTBEAT_MS
-    found[FILES if leaving.route == "signal" else JARS] = _file_of(leaving)
+    found[FILES if leaving.route == "signal" else SHIPPED_JARS] = _file_of(leaving)
     width = max(map(len, found))
-    return [f"{name:<{width}} {value}" for name, value in found.items()]
+    first = PLUGIN_FIRST if leaving.route == "plugin" else ()
+    return [*first, *(f"{name:<{width}} {value}" for name, value in found.items())]
 
 
 def notes_of(own: Mapping[str, str], leaving: Leaving, version: str, application: str = "") -> list[str]:
