@@ -92,6 +92,21 @@ def test_the_script_wraps_what_it_can_and_passes_the_rest_unchanged(
     assert "the command runs without yarnctl" in err
 
 
+@pytest.mark.parametrize(
+    "words", [(), ("--route", "plugin", "--plugin", "/opt/spark/jars/yarnctl-leave.jar")]
+)
+def test_the_script_keeps_what_the_sites_defaults_say(words: tuple[str, ...], tmp_path: Path) -> None:
+    edge = Edge(tmp_path, "--spark ", "spark-submit")
+    (tmp_path / "conf").mkdir()
+    defaults = printed("--spark", "--may-lose", "2%", "--min-executors", "2", *words)
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(defaults)
+    status, out, err = edge.run("--master", "yarn", "--jars", "my.jar", "job.py")
+    assert status == 7
+    route = "plugin" if words else "signal"
+    assert f"spark.yarn.tags=yarnctl-may-lose:2%,yarnctl-drain:{route},yarnctl-min-executors:2 " in out
+    assert "without yarnctl" not in err
+
+
 def test_a_program_that_calls_itself_by_its_name_gets_the_real_one(tmp_path: Path) -> None:
     edge = Edge(tmp_path, "--spark ", "spark-submit")
     edge.program(
