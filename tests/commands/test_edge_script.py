@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 from yarnctl.attach.eligibility.settings_reader import Drainable
 from yarnctl.cli import wrap as wrap_command
+from yarnctl.deciding.reasons.eligibility import SettingForbidsDrain
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.spark.consent import judge
 from yarnctl.frameworks.spark.wrapping import defaults_in
@@ -90,6 +92,21 @@ def test_the_script_wraps_what_it_can_and_passes_the_rest_unchanged(
     assert "the command runs without yarnctl" in err
 
 
+@pytest.mark.parametrize(
+    "words", [(), ("--route", "plugin", "--plugin", "/opt/spark/jars/yarnctl-leave.jar")]
+)
+def test_the_script_keeps_what_the_sites_defaults_say(words: tuple[str, ...], tmp_path: Path) -> None:
+    edge = Edge(tmp_path, "--spark ", "spark-submit")
+    (tmp_path / "conf").mkdir()
+    defaults = printed("--spark", "--may-lose", "2%", "--min-executors", "2", *words)
+    (tmp_path / "conf" / "spark-defaults.conf").write_text(defaults)
+    status, out, err = edge.run("--master", "yarn", "--jars", "my.jar", "job.py")
+    assert status == 7
+    route = "plugin" if words else "signal"
+    assert f"spark.yarn.tags=yarnctl-may-lose:2%,yarnctl-drain:{route},yarnctl-min-executors:2 " in out
+    assert "without yarnctl" not in err
+
+
 def test_a_program_that_calls_itself_by_its_name_gets_the_real_one(tmp_path: Path) -> None:
     edge = Edge(tmp_path, "--spark ", "spark-submit")
     edge.program(
@@ -128,6 +145,44 @@ def test_an_application_with_sparks_defaults_may_be_drained_within_the_kill_budg
     found = judge(tags, settings, "3.5.1", "/yarnctl/requests", "yarnctl")
     assert found == Drainable("signal", 1)
     assert may_lose_tag_ratio(tags) == 0.02
+
+
+JAR = "/opt/spark/jars/yarnctl-leave.jar"
+PLUGIN = ("--route", "plugin", "--plugin", JAR)
+
+
+def shipped_by_spark(settings: Mapping[str, str], jars: str | None) -> list[str]:
+    """Return the jars that YARN's containers receive, as in SparkSubmit.scala (3.5, 4.0).
+
+    ``--jars`` replaces ``spark.jars``, and is merged with ``spark.yarn.dist.jars``.
+    """
+    own = settings.get("spark.jars", "") if jars is None else jars
+    return [jar for each in (settings.get("spark.yarn.dist.jars", ""), own) for jar in each.split(",") if jar]
+
+
+@pytest.mark.parametrize("jars", [None, "my.jar", "my.jar,other.jar"])
+def test_containers_receive_the_plugin_of_the_defaults_beside_the_jars_of_a_job(jars: str | None) -> None:
+    settings = defaults_in(printed("--spark", *PLUGIN))
+    assert shipped_by_spark(settings, jars) == [JAR, *(jars.split(",") if jars else [])]
+
+
+def test_the_printed_file_says_first_where_the_driver_of_a_client_finds_the_plugin() -> None:
+    """Beside ``--jars`` and ``--driver-class-path`` only the folder of Spark's jars has it there."""
+    lines = printed("--spark", *PLUGIN).splitlines()
+    said = "".join(line for line in lines if line.startswith("#"))
+    assert lines[0].startswith("#")
+    assert "folder jars of each Spark" in said
+    assert "spark.yarn.archive" in said
+    assert lines[-1].split() == ["spark.yarn.dist.jars", JAR]
+    assert "#" not in printed("--spark"), "the signal needs no copy of a jar"
+
+
+def test_a_job_that_replaces_the_plugins_of_the_defaults_is_left_alone() -> None:
+    settings = defaults_in(printed("--spark", *PLUGIN))
+    tags = tags_in(settings["spark.yarn.tags"])
+    assert judge(tags, settings, "4.0.1", "/yarnctl/requests", "yarnctl") == Drainable("plugin", 1)
+    found = judge(tags, {**settings, "spark.plugins": "org.Mine"}, "4.0.1", "/yarnctl/requests", "yarnctl")
+    assert found == SettingForbidsDrain("spark.plugins", "org.Mine", "yarnctl.Leave")
 
 
 @pytest.mark.parametrize("given", ["2%", "0.02", "0.5%", "100%", "0%"])

@@ -19,6 +19,7 @@ from yarnctl.frameworks.command_words import program_in, refuse_hidden, shown_pr
 from yarnctl.hadoop.wire.tags import MAY_LOSE_TAG
 
 if TYPE_CHECKING:
+    from yarnctl.frameworks.spark.leaving_options import Leaving
     from yarnctl.task_runner.wrapping import CommandLine
 
 
@@ -254,7 +255,7 @@ def command(
     if flink_options.batch:
         raise BadInput("--batch", "requires --flink", "add --flink")
     if spark_options.spark:
-        wrap_spark(words, spark_options, defaults, min_executors or 1, places, run_it)
+        wrap_spark(words, spark_options, defaults, min_executors, places, run_it)
         return
     spark_options.refuse_given("requires --spark", "add --spark")
     if min_executors is not None:
@@ -394,35 +395,49 @@ def wrap_spark(
     words: Sequence[str],
     options: SparkOptions,
     defaults: DefaultsOptions,
-    min_executors: int,
+    min_executors: int | None,
     places: PlaceOptions,
     run_it: bool,
 ) -> None:
     """Print, or run, the wrapped command line; or print the lines for spark-defaults.conf."""
+    from yarnctl.frameworks.spark.leaving_options import Leaving, default_lines, refuse_options, site_of
     from yarnctl.frameworks.spark.submission import SparkWords
-    from yarnctl.frameworks.spark.wrapping import Leaving, default_lines, installed, refuse_options, wrap
+    from yarnctl.frameworks.spark.wrapping import installed, wrap
 
-    leaving = Leaving(
-        route=options.route or ("plugin" if options.plugin else "signal"),
-        plugin_jar=options.plugin or "",
-        min_executors=min_executors,
-        fallback=options.fallback or "",
-        uses_pipe=options.uses_pipe,
-        requests=urlsplit(places.requests).path.rstrip("/") or "/yarnctl/requests",
-        owner=places.requests_owner,
-        charge=options.charge or "expected",
-    )
     if defaults.print_defaults:
+        leaving = chosen(Leaving(), options, min_executors, places)
         click.echo("\n".join(default_lines(leaving, defaults.tag())))
         return
     if not words:
         raise BadInput("command line", "is missing", "add -- spark-submit --master yarn ...")
-    refuse_options(leaving)
     with left_alone(words, run_it):
         refuse_program(words, "spark")
         line = SparkWords(words)
-        wrapped, notes = wrap(line, leaving, *installed(line))
+        configured, version = installed(line)
+    leaving = chosen(site_of(configured) or Leaving(), options, min_executors, places)
+    refuse_options(leaving)
+    with left_alone(words, run_it):
+        wrapped, notes = wrap(line, leaving, configured, version)
     _finish(wrapped, notes, run_it)
+
+
+def chosen(
+    site_leaving: Leaving, options: SparkOptions, min_executors: int | None, places: PlaceOptions
+) -> Leaving:
+    """Return the choices of a site with those that were typed in place of them."""
+    route = options.route or ("plugin" if options.plugin else site_leaving.route)
+    owner = places.requests_owner
+    return site_leaving._replace(
+        route=route,
+        plugin_jar=options.plugin or "",
+        min_executors=min_executors or site_leaving.min_executors,
+        fallback=options.fallback or (site_leaving.fallback if route == "plugin" else ""),
+        uses_pipe=options.uses_pipe,
+        requests=urlsplit(places.requests).path.rstrip("/") or site_leaving.requests,
+        owner=site_leaving.owner if owner == PlaceOptions().requests_owner else owner,
+        charge=options.charge or site_leaving.charge,
+        site_has_jar=site_leaving.site_has_jar and route == "plugin" and not options.plugin,
+    )
 
 
 @contextlib.contextmanager

@@ -104,7 +104,7 @@ KEPT = f"--conf {DRAIN}"
 SPARK = {
     # Names of Cloudera's and Amazon's programs
     f"spark3-submit {ON_YARN} --executor-memory 6G --num-executors 10 --files a.properties,b.json app.py": [
-        "spark3-submit --conf spark.decommission.enabled=true", DRAIN, "--files a.properties,b.json,/", "app.py"],
+        "spark3-submit --conf spark.decommission.enabled=true", DRAIN, "yarnctl-trap.sh", "--files a.properties,b.json app.py"],
     f"/opt/cloudera/parcels/CDH/bin/spark3-submit {ON_YARN} app.py": ["bin/spark3-submit --conf", DRAIN, "app.py"],
     f"spark3.5-submit {ON_YARN} app.py": ["spark3.5-submit --conf", DRAIN],
     f"nohup sudo -u pyspark spark-submit {ON_YARN} app.py": ["sudo -u pyspark spark-submit --conf", DRAIN],

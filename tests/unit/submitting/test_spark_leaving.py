@@ -10,16 +10,10 @@ from click.testing import CliRunner
 from yarnctl.cli import wrap as wrap_command
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.spark.configuration import route_of
+from yarnctl.frameworks.spark.leaving_options import TRAP_FILE, Leaving, default_lines
 from yarnctl.frameworks.spark.submission import SparkWords
-from yarnctl.frameworks.spark.wrapping import (
-    TRAP_FILE,
-    Leaving,
-    default_lines,
-    defaults_in,
-    version_in,
-    wrap,
-)
-from yarnctl.hadoop.wire.tags import charges_bound, min_executors_of
+from yarnctl.frameworks.spark.wrapping import defaults_in, version_in, wrap
+from yarnctl.hadoop.wire.tags import charges_bound, drain_tags, min_executors_of
 
 PLUGIN = Leaving("plugin", "/opt/leave.jar")
 
@@ -57,13 +51,15 @@ def test_what_stands_there_already_is_not_said_twice():
 
 @pytest.mark.parametrize(
     ("line", "defaults", "files"),
-    [("--files a,b", {}, f"a,b,{TRAP_FILE}"), ("--files=a", {}, f"a,{TRAP_FILE}"),
-     ("", {"spark.yarn.dist.files": "c"}, f"c,{TRAP_FILE}")],
+    [("--files a,b", {}, [str(TRAP_FILE), "a,b"]), ("--files=a", {}, [str(TRAP_FILE), "a"]),
+     ("", {"spark.yarn.dist.files": "c"}, [f"c,{TRAP_FILE}", None]),
+     ("--files a", {"spark.yarn.dist.files": "c,/site/yarnctl-trap.sh"}, [f"c,{TRAP_FILE}", "a"]),
+     ("--conf spark.yarn.dist.files=d", {"spark.yarn.dist.files": "c"}, [f"d,{TRAP_FILE}", None])],
 )  # fmt: skip
-def test_the_users_files_are_still_shipped(line: str, defaults: dict[str, str], files: str):
+def test_the_users_files_are_still_shipped(line: str, defaults: dict[str, str], files: list[str | None]):
+    """Spark merges the setting with ``--files``, and ends a job if two files have one name."""
     found = wrapped(f"spark-submit --master yarn {line} a.py", defaults=defaults)
-    said = found.value_of("--files") or found.settings().get("spark.yarn.dist.files")
-    assert said == files
+    assert [found.settings().get("spark.yarn.dist.files"), found.value_of("--files")] == files
 
 
 def test_the_plugin_needs_no_signal_and_no_shell():
@@ -177,6 +173,105 @@ def test_the_version_is_that_of_the_core(tmp_path):
 def test_tags_say_the_route_and_how_many_stay(tags: tuple[str, ...], route: str | None, least: int):
     assert route_of(tags) == route
     assert min_executors_of(tags) == least
+
+
+# --- a site's defaults ------------------------------------------------------------------------------
+
+
+def by_command(
+    monkeypatch, tmp_path, options: str, line: str, site: Leaving | None, more: str = ""
+) -> list[str]:
+    """Return what ``yarnctl wrap --spark OPTIONS`` makes of a line where the site has these defaults."""
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    lines = [*(default_lines(site) if site else []), *more.splitlines()]
+    (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
+    words = ["--spark", *options.split(), "--", *shlex.split(f"spark-submit --master yarn {line} a.py")]
+    result = CliRunner().invoke(wrap_command.command, words)
+    if result.exception is not None:
+        raise result.exception
+    return shlex.split(result.stdout)
+
+
+CHOICES = [
+    ("", SIGNAL),
+    ("--min-executors 3 --charge bound", SIGNAL._replace(min_executors=3, charge="bound")),
+    ("--route plugin --plugin /opt/leave.jar", PLUGIN),
+    ("--plugin /opt/leave.jar --fallback hdfs:///f", PLUGIN._replace(fallback="hdfs:///f")),
+]
+
+
+@pytest.mark.parametrize("line", ["", "--jars my.jar --files f", "--conf spark.yarn.tags=mine"])
+@pytest.mark.parametrize(("options", "leaving"), CHOICES)
+def test_the_command_is_the_same_with_defaults_of_the_same_choices(
+    options: str, leaving: Leaving, line: str, monkeypatch, tmp_path
+):
+    without = by_command(monkeypatch, tmp_path, options, line, None)
+    assert by_command(monkeypatch, tmp_path, options, line, leaving) == without
+
+
+@pytest.mark.parametrize(("options", "leaving"), CHOICES)
+@pytest.mark.parametrize("site", [choice for _, choice in CHOICES])
+def test_what_is_typed_replaces_the_sites_choices_and_the_rest_stays(
+    options: str, leaving: Leaving, site: Leaving, monkeypatch, tmp_path
+):
+    found = SparkWords(by_command(monkeypatch, tmp_path, options, "", site)).settings()
+    words = options.split()
+    route = leaving.route if "--plugin" in words else site.route
+    least = leaving.min_executors if "--min-executors" in words else site.min_executors
+    charge = leaving.charge if "--charge" in words else site.charge
+    assert found["spark.yarn.tags"].split(",") == drain_tags(route, least, charge)
+    fallback = route == "plugin" and (leaving.fallback or site.fallback)
+    assert found.get("spark.storage.decommission.fallbackStorage.path") == (
+        f"{fallback}/" if fallback else None
+    )
+    assert found.get("spark.plugins") == ("yarnctl.Leave" if route == "plugin" else None)
+    shell = {"signal": "./yarnctl-trap.sh", "plugin": "" if site.route == "signal" else None}
+    assert found.get("spark.executorEnv.BASH_ENV") == shell[route]
+
+
+def test_the_sites_other_tags_and_plugins_stay_and_its_jar_is_enough(monkeypatch, tmp_path):
+    more = "spark.yarn.tags a,yarnctl-may-lose:2%,yarnctl-drain:plugin\nspark.plugins org.Mine,yarnctl.Leave"
+    found = SparkWords(by_command(monkeypatch, tmp_path, "", "--jars my.jar", PLUGIN, more))
+    assert found.settings()["spark.yarn.tags"] == "a,yarnctl-may-lose:2%,yarnctl-drain:plugin"
+    assert found.settings()["spark.plugins"] == "org.Mine,yarnctl.Leave"
+    assert found.value_of("--jars") == "my.jar"
+    line = "--conf spark.yarn.dist.jars=x.jar --conf spark.plugins=org.Other"
+    settings = SparkWords(by_command(monkeypatch, tmp_path, "", line, PLUGIN, more)).settings()
+    assert settings["spark.yarn.dist.jars"] == "x.jar,/opt/leave.jar"
+    assert settings["spark.plugins"] == "org.Other,yarnctl.Leave"
+    settings = SparkWords(by_command(monkeypatch, tmp_path, "--route signal", "", PLUGIN, more)).settings()
+    assert settings["spark.yarn.tags"] == "a,yarnctl-may-lose:2%,yarnctl-drain:signal"
+    assert settings["spark.plugins"] == "org.Mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "folder", "owner"),
+    [("", "/site", "alice"), ("--requests webhdfs://h:1/typed --requests-owner bob", "/typed", "bob")],
+)
+def test_the_plugins_folder_is_the_sites_or_the_typed_one(
+    options: str, folder: str, owner: str, monkeypatch, tmp_path
+):
+    site = PLUGIN._replace(requests="/site", owner="alice")
+    found = SparkWords(by_command(monkeypatch, tmp_path, options, "", site)).settings()
+    assert found["spark.yarnctl.requests"] == folder
+    assert found["spark.yarnctl.requests.owner"] == owner
+
+
+def test_a_jar_that_an_earlier_file_of_defaults_has_is_shipped_once(monkeypatch, tmp_path):
+    options = "--plugin /opt/leave.jar"
+    words = by_command(monkeypatch, tmp_path, options, "", PLUGIN, "spark.jars my.jar,/opt/leave.jar")
+    assert SparkWords(words).settings()["spark.jars"] == "my.jar,/opt/leave.jar"
+
+
+def test_a_wrapped_command_is_refused_with_defaults_too(monkeypatch, tmp_path):
+    with pytest.raises(BadInput, match="wrapped already"):
+        by_command(monkeypatch, tmp_path, "", "--conf spark.yarn.tags=yarnctl-drain:signal", SIGNAL)
+
+
+@pytest.mark.parametrize("setting", ["spark.decommission.enabled false", "spark.executorEnv.BASH_ENV x"])
+def test_what_forbids_leaving_is_refused_beside_the_sites_lines(setting: str, monkeypatch, tmp_path):
+    with pytest.raises(BadInput, match=setting.split()[0]):
+        by_command(monkeypatch, tmp_path, "", "", SIGNAL, setting)
 
 
 @pytest.mark.parametrize(

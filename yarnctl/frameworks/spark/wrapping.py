@@ -12,70 +12,42 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Literal, NamedTuple
+from pathlib import Path, PurePath
 
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import typed_for
 from yarnctl.frameworks.spark.configuration import (
-    FALLBACK,
     FORCE_KILL,
     HEARTBEAT,
     HEARTBEAT_MS,
     LEAST_VERSION,
     PLUGIN,
     PLUGINS,
-    REQUESTS,
-    REQUESTS_OWNER,
-    REQUIRED,
-    REQUIRED_BY_SIGNAL,
     SHELL_FILE,
     SHUFFLE_SERVICE,
+    SIGNAL,
     TRAP,
-    Route,
     no_signal_options,
     version_of,
 )
+from yarnctl.frameworks.spark.leaving_options import (
+    FILES,
+    JARS,
+    SHIPPED_JARS,
+    TRAP_FILE,
+    Leaving,
+    refuse_options,
+    settings_for,
+    site_of,
+    without_site,
+)
 from yarnctl.frameworks.spark.submission import DEPLOY_MODE, MASTER_URL, TAGS, SparkWords, remedy_for
 from yarnctl.frameworks.submitting import unwrapped_tags, with_drain_tags
-from yarnctl.hadoop.wire.tags import drain_tags
+from yarnctl.hadoop.wire.tags import tags_in, without_ours
 from yarnctl.task_runner.wrapping import UNWRAPPED
 
-TRAP_FILE = Path(__file__).with_name(TRAP)
-FILES = "spark.yarn.dist.files"
-JARS = "spark.jars"
-FALLBACK_CLEANED = "spark.storage.decommission.fallbackStorage.cleanUp"
-USE_PLUGIN = "use --route plugin --plugin JAR (yarnctl spark-plugin compiles it)"
-
-
-class Leaving(NamedTuple):
-    """The submitter's choices: route, plugin jar, minimum of executors, folder for their blocks.
-
-    ``requests`` is the daemon's folder in HDFS and ``owner`` its account: the plugin reads orders there.
-    ``uses_pipe``: the application calls ``rdd.pipe``, whose programs would receive the signal, too.
-    ``charge``: what the loss budget is charged for a drain.
-    """
-
-    route: Route = "signal"
-    plugin_jar: str = ""
-    min_executors: int = 1
-    fallback: str = ""
-    uses_pipe: bool = False
-    requests: str = "/yarnctl/requests"
-    owner: str = "yarnctl"
-    charge: Literal["expected", "bound"] = "expected"
-
-
-def settings_for(leaving: Leaving) -> dict[str, str]:
-    """Return the settings with which executors can be decommissioned."""
-    found = dict(REQUIRED)
-    if leaving.route == "signal":
-        found |= REQUIRED_BY_SIGNAL
-    else:
-        found |= {PLUGINS: PLUGIN, REQUESTS: leaving.requests.rstrip("/"), REQUESTS_OWNER: leaving.owner}
-    if leaving.fallback:
-        found |= {FALLBACK: leaving.fallback.rstrip("/") + "/", FALLBACK_CLEANED: "true"}
-    return found
+OF_ONE_ROUTE = {PLUGINS: "", SIGNAL: "PWR", SHELL_FILE: ""}
+"""Spark's own values of settings that only one route requires."""
 
 
 def wrap(
@@ -84,8 +56,10 @@ def wrap(
     """Return the command line whose executors can be decommissioned, and notes; BadInput else.
 
     ``defaults``: the settings of the defaults file; ``version``: of the submitting Spark ("": unknown).
+    yarnctl's own lines in that file are the site's choices, which ``leaving`` has replaced.
     """
-    own = {**defaults, **words.settings()}
+    site, typed = site_of(defaults), words.settings()
+    own = {**(without_site(defaults, site) if site else defaults), **typed}
     refuse_options(leaving)
     if version and version_of(version) < LEAST_VERSION:
         raise BadInput(f"Spark {version}", "cannot decommission executors", "use 3.2 or newer")
@@ -99,35 +73,25 @@ def wrap(
         more[PLUGINS] = _listed(own[PLUGINS], PLUGIN)
     if leaving.route == "plugin" and HEARTBEAT not in own:
         more[HEARTBEAT] = HEARTBEAT_MS
-    tags = own.get(TAGS, "")
-    where = f"{TAGS}={tags[:60]}"
-    kept = unwrapped_tags(tags, TAGS)
+    if site and site.route != leaving.route:
+        unset = OF_ONE_ROUTE.keys() & defaults.keys() - typed.keys() - settings_for(leaving).keys()
+        more |= {name: own.get(name, value) for name, value in OF_ONE_ROUTE.items() if name in unset}
+    kept = unwrapped_tags(typed[TAGS], TAGS) if TAGS in typed else without_ours(tags_in(own.get(TAGS, "")))
+    where = f"{TAGS}={own.get(TAGS, '')[:60]}"
     more[TAGS] = with_drain_tags(kept, leaving.route, leaving.min_executors, where, leaving.charge)
-    # yarnctl's file goes into the user's option if it is given, else into the setting.
-    option, name = ("--files", FILES) if leaving.route == "signal" else ("--jars", JARS)
-    shipped = words.value_of(option)
     options: dict[str, str] = {}
-    if shipped is None:
-        more[name] = _listed(own.get(name, ""), _file_of(leaving))
+    if leaving.route == "signal":
+        # Spark merges this with --files, and ends a job whose lists have two files of one name.
+        others = [file for file in own.get(FILES, "").split(",") if PurePath(file).name != TRAP]
+        more[FILES] = _listed(",".join(others), str(TRAP_FILE))
+    elif leaving.site_has_jar:
+        if SHIPPED_JARS in typed:
+            more[SHIPPED_JARS] = _listed(typed[SHIPPED_JARS], defaults.get(SHIPPED_JARS, ""))
+    elif (shipped := words.value_of("--jars")) is not None:
+        options["--jars"] = _listed(shipped, leaving.plugin_jar)
     else:
-        options[option] = _listed(shipped, _file_of(leaving))
+        more[JARS] = _listed(own.get(JARS, ""), leaving.plugin_jar)
     return words.words(more, options), notes_of(own, leaving, version, words.application)
-
-
-def default_lines(leaving: Leaving, may_lose_tag: str = "") -> list[str]:
-    """Return the settings as lines of spark-defaults.conf, for all applications.
-
-    ``may_lose_tag`` allows each of them to lose a part of its container time; "": none.
-    """
-    refuse_options(leaving)
-    ours = drain_tags(leaving.route, leaving.min_executors, leaving.charge)
-    tags = [*([may_lose_tag] if may_lose_tag else []), *ours]
-    found = {**settings_for(leaving), TAGS: ",".join(tags)}
-    if leaving.route == "plugin":
-        found[HEARTBEAT] = HEARTBEAT_MS
-    found[FILES if leaving.route == "signal" else JARS] = _file_of(leaving)
-    width = max(map(len, found))
-    return [f"{name:<{width}} {value}" for name, value in found.items()]
 
 
 def notes_of(own: Mapping[str, str], leaving: Leaving, version: str, application: str = "") -> list[str]:
@@ -150,18 +114,6 @@ def notes_of(own: Mapping[str, str], leaving: Leaving, version: str, application
             "Spark requests a new executor for each decommissioned one; run the daemon with --cap-queue"
         )
     return notes
-
-
-def refuse_options(leaving: Leaving) -> None:
-    """Raise BadInput for options that the route does not support."""
-    if leaving.route == "signal" and leaving.uses_pipe:
-        problem = "the signal would end the programs of rdd.pipe"
-        raise BadInput("--uses-pipe", problem, USE_PLUGIN)
-    if leaving.route == "signal" and leaving.fallback:
-        raise BadInput("--fallback", "only the plugin can suspend a job completely", USE_PLUGIN)
-    if (leaving.route == "plugin") != bool(leaving.plugin_jar):
-        problem = "one is given without the other"
-        raise BadInput("--route, --plugin", problem, "give both: --route plugin --plugin JAR")
 
 
 def refuse_where(own: Mapping[str, str], spark_words: SparkWords) -> None:
@@ -203,12 +155,10 @@ def _remedy_for(name: str) -> str:
     return f"remove {name}, or {UNWRAPPED}"
 
 
-def _file_of(leaving: Leaving) -> str:
-    return str(TRAP_FILE) if leaving.route == "signal" else leaving.plugin_jar
-
-
 def _listed(own: str, more: str) -> str:
-    return ",".join(part for part in (own.strip().rstrip(","), more) if part)
+    """Return both lists as one, each part once."""
+    parts = (part.strip() for part in f"{own},{more}".split(","))
+    return ",".join(dict.fromkeys(part for part in parts if part))
 
 
 _CORE = re.compile(r"spark-core_[0-9.]+-([0-9][0-9A-Za-z.-]*)\.jar")
