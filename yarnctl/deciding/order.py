@@ -72,6 +72,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in OPEN
 
     @property
+    def is_idle(self) -> bool:
+        """Return whether it drains an executor that had no task: then neither leaving nor returning costs."""
+        return self.verb == "drain" and not self.resume_cost_ms
+
+    @property
     def is_recallable(self) -> bool:
         """Return whether its request can still be withdrawn without waste: a drain cannot be undone."""
         return self.state in RECALLABLE and self.verb != "drain"
@@ -211,7 +216,8 @@ def verb_of(task: TaskView, settings: Settings, pull: LeverPull | None) -> Order
 def requested(order: Order, settings: Settings, together: Sequence[Order] = ()) -> Action:
     """Return the action that requests an order; ``together``: the orders of its decision."""
     if order.verb == "drain":
-        mates = [one.attempt for one in together if (one.verb, one.victim) == ("drain", order.victim)]
+        alike = ("drain", order.victim, order.is_idle)
+        mates = [one.attempt for one in together if (one.verb, one.victim, one.is_idle) == alike]
         return Drain(
             order.order,
             order.victim,
@@ -219,6 +225,7 @@ def requested(order: Order, settings: Settings, together: Sequence[Order] = ()) 
             order.container,
             order.decision,
             tuple(sorted(mates)),
+            order.is_idle or msgspec.UNSET,
         )
     if order.verb == "kill":
         return Kill(order.order, order.victim, order.attempt, order.container)
