@@ -74,6 +74,7 @@ def _drain(master: SparkMaster, drain: Drain) -> Outcome:
         return Refused(NoSuchContainer())
     if container.order == drain.order:
         return Accepted()
-    if not master.drain(container, drain.order, drain.decision, mates):
+    only_idle = drain.idle is True
+    if not master.drain(container, drain.order, drain.decision, mates, only_idle=only_idle):
         return Refused(MasterDown() if not master.alive else NoSuchContainer())
     return Accepted()

@@ -421,6 +421,7 @@ class Executors(LoweringCluster):
     """With the driver they fill two nodes of four slots."""
     yarn_type, tags = "SPARK", ("yarnctl-drain:plugin",)
     route: ClassVar[Literal["signal", "plugin"]] = "plugin"
+    map_ms: ClassVar[tuple[int, ...]] = (20_000,) * 5_000
     application = ""
 
     def fill(self) -> None:
@@ -432,7 +433,7 @@ class Executors(LoweringCluster):
                 spark.REQUESTS_OWNER: "yarnctl",
             }
             work = Job(
-                name="research", job_class="research", submitted_at_ms=0, map_ms=(20_000,) * 5_000,
+                name="research", job_class="research", submitted_at_ms=0, map_ms=self.map_ms,
                 user="alice",
                 spark=SparkShape(executors=self.COUNT, block_mib=1, start_ms=1000, route=self.route),
             )  # fmt: skip

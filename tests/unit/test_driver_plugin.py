@@ -60,8 +60,8 @@ class Asked:
     def __init__(self) -> None:
         self.told: list[tuple[str, ...]] = []
 
-    def leave(self, decision: str, executors: list[str]) -> None:
-        self.told.append(("leave", decision, *executors))
+    def leave(self, decision: str, executors: list[str], *, only_idle: bool) -> None:
+        self.told.append(("idle" if only_idle else "leave", decision, *executors))
 
     def back(self, decisions: list[str]) -> None:
         self.told.append(("back", *decisions))
@@ -74,8 +74,17 @@ class Asked:
 )  # fmt: skip
 def test_an_order_is_one_line_of_known_words(text: str, told: list[tuple[str, ...]]) -> None:
     driver = Asked()
-    obey(driver, PluginOrder(LEAVE, "d1", text))  # type: ignore[arg-type]
+    obey(driver, PluginOrder(LEAVE, "leave", "d1", text))  # type: ignore[arg-type]
     assert driver.told == told
+
+
+def test_the_kind_of_an_order_says_whether_only_idle_executors_leave(store: LocalStore) -> None:
+    write(store, "000000001-idle-y1-d3.order", "leave 3 4\n")
+    write(store, "000000002-leave-y1-d3.order", "leave 5\n")
+    driver = Asked()
+    for order in orders_after(store, FOLDER, store.user, ""):
+        obey(driver, order)  # type: ignore[arg-type]
+    assert driver.told == [("idle", "y1-d3", "3", "4"), ("leave", "y1-d3", "5")]
 
 
 def test_an_order_with_a_number_that_was_used_is_never_obeyed(store: LocalStore) -> None:

@@ -65,14 +65,22 @@ class Stage:
             master = self.until(self.cluster.kernel.now_ms + 100)
         return master
 
-    def ask(self, master: SparkMaster, *executors: SparkExecutor, decision: int = 1) -> list:
+    def ask(
+        self, master: SparkMaster, *executors: SparkExecutor, decision: int = 1, idle: bool = False
+    ) -> list:
         name = application_id(master.app)
         self.port._applications[name] = master.app
         mates = tuple(f"executor_1_000001_{each.number:09d}" for each in executors)
         return [
             self.port.perform(
                 Drain(
-                    f"o-{decision}{place}", name, mates[place], container_id(each.container), decision, mates
+                    f"o-{decision}{place}",
+                    name,
+                    mates[place],
+                    container_id(each.container),
+                    decision,
+                    mates,
+                    idle or msgspec.UNSET,
                 )
             )
             for place, each in enumerate(executors)
@@ -221,6 +229,41 @@ def test_executors_are_shown_to_the_mix_alone():
     stage = Stage(spark())
     stage.port.drains = False
     assert shown(stage, stage.in_stage(1)) == []
+
+
+def test_an_idle_executor_that_gets_a_task_before_the_order_is_read_stays():
+    """Three of four are idle until the second stage begins: two get a task, and the third leaves."""
+    job = msgspec.structs.replace(spark(), map_ms=(1000,) * 3 + (9000,), reduce_ms=(30_000,) * 2)
+    stage = Stage(job)
+    master = stage.until(5000)
+    while not (last := [run for each in master.executors.values() for run in each.runs]) or len(last) > 1:
+        master = stage.until(stage.cluster.kernel.now_ms + 100)
+    stage.until(last[0].ends_ms - 500)
+    idle = [each for each in master.executors.values() if not each.runs]
+    assert len(idle) == 3
+    assert stage.ask(master, *idle, decision=7, idle=True) == [Accepted()] * 3
+    assert (master.target, master.gone) == (1, {7: 3})
+    master = stage.until(last[0].ends_ms + 600)
+    stayed = [each for each in idle if each.runs]
+    assert [(each.decision, each.leaves) for each in stayed] == [(0, False)] * 2
+    assert (master.target, master.gone) == (3, {7: 1}), "what stays is not counted as gone"
+    master = stage.until(stage.cluster.kernel.now_ms + 6000)
+    assert (len(master.executors), master.drained, master.overhead_ms) == (3, 1, 0)
+    for _ in range(2):
+        assert stage.port.perform(Grow(application_id(master.app), (7,))) == Accepted()
+    master = stage.until(stage.cluster.kernel.now_ms + 6000)
+    assert len(master.executors) == master.target == 4
+    master = stage.end()
+    assert (master.again_ms, master.lost_ms) == (0, 0), "its blocks are served without it"
+
+
+def test_an_executor_that_stays_after_its_application_has_grown_is_not_requested_twice():
+    stage = Stage(spark())
+    master = stage.in_stage(1)
+    stage.ask(master, *first(master), decision=7, idle=True)
+    assert stage.port.perform(Grow(application_id(master.app), (7,))) == Accepted()
+    master = stage.until(stage.cluster.kernel.now_ms + 1500)
+    assert (master.target, master.gone) == (4, {})
 
 
 def test_a_killed_executor_takes_its_blocks_with_it():

@@ -412,7 +412,8 @@ class Drain(msgspec.Struct, frozen=True, tag="drain"):
     """Ask this executor to end its running tasks, move its blocks to others, and leave.
 
     ``mates``: the executors of the application that one decision drains, this one among them: they leave
-    together.
+    together. ``idle``: they were chosen because they had no task and nothing was charged: one that has a task
+    when its driver reads the order stays. Of one decision idle executors and others have orders of their own.
     """
 
     order: str
@@ -421,6 +422,7 @@ class Drain(msgspec.Struct, frozen=True, tag="drain"):
     container: str
     decision: int
     mates: tuple[str, ...]
+    idle: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class Grow(msgspec.Struct, frozen=True, tag="grow"):

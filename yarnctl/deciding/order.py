@@ -25,7 +25,8 @@ next within half a second, and the next observation shows both."""
 
 SILENT_TIMES = 3
 """A governed suspension without a sign of life for so many times its predicted span is over: its task does no
-work meanwhile. Three times was seen of one that came (12.4 s, with key groups of 7 s)."""
+work meanwhile. Three times was seen of one that came (12.4 s, with key groups of 7 s). So is the order of an
+idle executor: its driver removes it with the next look, or it has a task and stays (60 of 60 within 4 s)."""
 
 OrderVerb = Literal["suspend", "kill", "drain"]
 ORDER_VERBS: tuple[OrderVerb, ...] = get_args(OrderVerb)
@@ -72,6 +73,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in OPEN
 
     @property
+    def is_idle(self) -> bool:
+        """Return whether it drains an executor that had no task: then neither leaving nor returning costs."""
+        return self.verb == "drain" and not self.resume_cost_ms
+
+    @property
     def is_recallable(self) -> bool:
         """Return whether its request can still be withdrawn without waste: a drain cannot be undone."""
         return self.state in RECALLABLE and self.verb != "drain"
@@ -90,10 +96,13 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return LEAVE_MS if settings.levers is None else settings.levers.leave_ms
 
     def limit_ms(self, settings: Settings) -> int:
-        """Return how long it may stay without progress: an executor ends its running tasks first."""
+        """Return how long it may stay without progress: an executor with tasks ends them first."""
         limit_ms = settings.kill_timeout_ms
-        if settings.governed and self.verb == "suspend" and self.state in RECALLABLE:
-            return min(limit_ms, SILENT_TIMES * self.predicted_ms(settings))
+        if settings.governed and self.state in RECALLABLE:
+            if self.is_idle:
+                return min(limit_ms, SILENT_TIMES * max(LEAVE_MS, self.remaining_ms))
+            if self.verb == "suspend":
+                return min(limit_ms, SILENT_TIMES * self.predicted_ms(settings))
         waits = self.verb == "drain" and self.state != "freed"
         return limit_ms + (max(0, self.remaining_ms) if waits else 0)
 
@@ -211,7 +220,8 @@ def verb_of(task: TaskView, settings: Settings, pull: LeverPull | None) -> Order
 def requested(order: Order, settings: Settings, together: Sequence[Order] = ()) -> Action:
     """Return the action that requests an order; ``together``: the orders of its decision."""
     if order.verb == "drain":
-        mates = [one.attempt for one in together if (one.verb, one.victim) == ("drain", order.victim)]
+        alike = ("drain", order.victim, order.is_idle)
+        mates = [one.attempt for one in together if (one.verb, one.victim, one.is_idle) == alike]
         return Drain(
             order.order,
             order.victim,
@@ -219,6 +229,7 @@ def requested(order: Order, settings: Settings, together: Sequence[Order] = ()) 
             order.container,
             order.decision,
             tuple(sorted(mates)),
+            order.is_idle or msgspec.UNSET,
         )
     if order.verb == "kill":
         return Kill(order.order, order.victim, order.attempt, order.container)

@@ -2,8 +2,9 @@
 
 Law: every task of both stages is done once and counted once, whatever leaves, is killed or lost. An executor
 that is asked to leave ends its running tasks, moves its blocks to the others, and goes; nothing of it is
-lost. One that is killed takes its blocks with it: what the second stage still needs is computed again before
-that goes on. Sources: docs/facts/spark.md, 2 to 4 (SPARK-44635: a reduce stage does not learn where blocks
+lost. One that was chosen as idle stays if it has a task by then, and leaves without moving a block otherwise.
+One that is killed takes its blocks with it: what the second stage still needs is computed again before that
+goes on. Sources: docs/facts/spark.md, 2 to 4 (SPARK-44635: a reduce stage does not learn where blocks
 went; once an order's executors are gone, the next task that begins looks for a block in vain, Spark attempts
 the stage again, and the tasks that run at that instant are begun twice).
 
@@ -169,15 +170,21 @@ class SparkMaster(AppMaster):
             executor.runs.clear()
             self._set_end(executor)
 
-    def drain(self, container: Container, order: str, decision: int, mates: set[int]) -> bool:
-        """Ask an executor to leave; False: there is none, or it is leaving. ``mates``: container numbers."""
+    def drain(
+        self, container: Container, order: str, decision: int, mates: set[int], *, only_idle: bool = False
+    ) -> bool:
+        """Ask an executor to leave; False: there is none, or it is leaving. ``mates``: container numbers.
+
+        ``only_idle``: it stays if it has a task when its driver reads the order.
+        """
         executor = self.executors.get(container.number)
         if executor is None or executor.decision or container.state != RUNNING or not self.alive:
             return False
-        executor.decision = decision
+        executor.decision, executor.only_idle = decision, only_idle
         container.order = order
         container.node.watched = True
-        self.leaving_of.setdefault(decision, set()).update(mates & self.executors.keys())
+        if not only_idle:
+            self.leaving_of.setdefault(decision, set()).update(mates & self.executors.keys())
         now_ms = self.kernel.now_ms
         if self.shape.route == "plugin":
             at_ms = now_ms + ORDER_LOOK_MS
@@ -190,19 +197,30 @@ class SparkMaster(AppMaster):
         return True
 
     def _heard(self, executor: SparkExecutor) -> None:
-        if executor.container.state == RUNNING and executor.number in self.executors:
+        if executor.only_idle and executor.runs:
+            self._stay(executor)
+        elif executor.container.state == RUNNING and executor.number in self.executors:
             executor.leaves = True
             if not executor.runs:
                 self._move(executor, self.kernel.now_ms)
 
+    def _stay(self, executor: SparkExecutor) -> None:
+        """Skip an executor that has got a task: it is not under order, and wanted as before."""
+        if executor.decision in self.gone:
+            self.gone[executor.decision] -= 1
+            self.target += 1
+        executor.decision, executor.only_idle = 0, False
+
     def move_ms(self, executor: SparkExecutor) -> int:
         """Return how long an executor's blocks take to move, and it to go."""
+        if executor.only_idle:
+            return LEAVE_MS
         blocks_mib = len(self.stages.held(executor.number)) * self.shape.block_mib
         return blocks_mib * 1000 // max(1, self.shape.move_mib_per_s) + LEAVE_MS
 
     def _move(self, executor: SparkExecutor, now_ms: int) -> None:
         ends_ms = now_ms + self.move_ms(executor)
-        self.overhead_ms += ends_ms - now_ms
+        self.overhead_ms += 0 if executor.only_idle else ends_ms - now_ms
         executor.container.finish_at_ms = ends_ms
         self.kernel.at(ends_ms, self._left, executor)
 
@@ -211,7 +229,8 @@ class SparkMaster(AppMaster):
         if container.state != RUNNING or executor.number not in self.executors or container.node.dead:
             return
         del self.executors[executor.number]
-        self._hand_over(executor)
+        if not executor.only_idle:
+            self._hand_over(executor)
         self._end(container, "suspended")
         self.suspended_at_ms.append(now_ms)
         self.drained += 1

@@ -28,13 +28,17 @@ class TaskRun:
 
 @dataclass(slots=True, eq=False)
 class SparkExecutor:
-    """One executor: its running tasks; ``decision`` 0: it is not under order."""
+    """One executor: its running tasks; ``decision`` 0: it is not under order.
+
+    ``only_idle``: its order holds while it has no task; a shuffle service serves its blocks, so none moves.
+    """
 
     container: Container
     runs: list[TaskRun] = field(default_factory=list)
     works: bool = False
     leaves: bool = False
     decision: int = 0
+    only_idle: bool = False
 
     @property
     def number(self) -> int:

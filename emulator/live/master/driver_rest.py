@@ -28,10 +28,11 @@ MIB = 1 << 20
 STAGE_NAMES = ("reduceByKey at modelled", "collect at modelled")
 REASONS = {
     "left": "Executor decommission: spark scale down",
+    "removed": "Executor killed by driver.",
     "preempted": "Container {container} on host: {host} was preempted.",
     "failed": "Container from a bad node: {container} on host: {host}. Exit status: 143.",
 }
-"""Why an executor is gone, in Spark's words (docs/facts/spark.md, 2 and 4)."""
+"""Why an executor is gone, in Spark's words (docs/facts/spark.md, 2, 4 and 9)."""
 
 
 class DriverRest:

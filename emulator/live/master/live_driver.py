@@ -16,19 +16,23 @@ from emulator.cluster.executors.spark_stages import SparkExecutor, TaskRun
 from emulator.live.master.live_actor import LiveActor, LiveHost
 from yarnctl.traces.job import Job
 
-Ending = Literal["", "left", "preempted", "failed"]
+Ending = Literal["", "left", "removed", "preempted", "failed"]
 ENDINGS: dict[str, Ending] = {"suspended": "left", "killed": "preempted"}
 """By what the actor calls it."""
 
 
 @dataclass(slots=True)
 class ExecutorFacts:
-    """What a driver remembers of an executor: ``done`` and ``spent_ms`` by stage; ``ending``: how it went."""
+    """What a driver remembers of an executor: ``done`` and ``spent_ms`` by stage; ``ending``: how it went.
+
+    ``is_removed``: it leaves as an idle one, which the driver removes.
+    """
 
     executor: int
     container: Container
     added_at_ms: int
     ending: Ending = ""
+    is_removed: bool = False
     ended_at_ms: int = 0
     done: list[int] = field(default_factory=lambda: [0, 0])
     spent_ms: list[int] = field(default_factory=lambda: [0, 0])
@@ -67,7 +71,9 @@ class LiveDriver(SparkMaster, LiveActor):
         super()._end(container, "completed" if ending == "suspended" else ending)
         facts = self.facts.get(container.number)
         if facts is not None and not facts.ending:
-            facts.ending, facts.ended_at_ms = ENDINGS.get(ending, "failed"), self.kernel.now_ms
+            left = ENDINGS.get(ending, "failed")
+            facts.ending = "removed" if facts.is_removed and left == "left" else left
+            facts.ended_at_ms = self.kernel.now_ms
 
     def pending_asks(self) -> dict[int, int]:
         """Return how many executors are asked for and not there yet."""
@@ -103,8 +109,8 @@ class LiveDriver(SparkMaster, LiveActor):
         if self.alive and executor is not None and not executor.decision:
             self._order([executor], number)
 
-    def leave(self, decision: str, names: Iterable[str]) -> None:
-        """Obey a plugin's order: these executors leave together."""
+    def leave(self, decision: str, names: Iterable[str], *, only_idle: bool = False) -> None:
+        """Obey a plugin's order: these executors leave together; ``only_idle``: those that have no task."""
         held = {str(facts.executor): number for number, facts in self.facts.items()}
         found = [self.executors.get(held.get(name, -1)) for name in names]
         asked = [each for each in found if each is not None and not each.decision]
@@ -113,17 +119,20 @@ class LiveDriver(SparkMaster, LiveActor):
         number = self._decisions.setdefault(decision, len(self._decisions) + 1)
         self.target = max(0, self.target - len(asked))
         self.gone[number] = self.gone.get(number, 0) + len(asked)
-        self._order(asked, number)
+        self._order(asked, number, only_idle=only_idle)
+        for each in asked:
+            self.facts[each.number].is_removed = each.only_idle
 
     def back(self, decisions: Iterable[str]) -> None:
         """Obey a plugin's order: ask again for as many executors as left by these decisions."""
         if self.alive:
             self.grow(tuple(self._decisions[name] for name in decisions if name in self._decisions))
 
-    def _order(self, executors: list[SparkExecutor], decision: int) -> None:
-        self.leaving_of.setdefault(decision, set()).update(each.number for each in executors)
+    def _order(self, executors: list[SparkExecutor], decision: int, *, only_idle: bool = False) -> None:
+        if not only_idle:
+            self.leaving_of.setdefault(decision, set()).update(each.number for each in executors)
         for each in executors:
-            each.decision = decision
+            each.decision, each.only_idle = decision, only_idle
             self._heard(each)
 
     @property

@@ -14,15 +14,16 @@ from typing import NamedTuple
 from emulator.live.master.live_driver import LiveDriver
 from yarnctl.task_runner.runner.protocol.stores import Store, Unusable, check_owner
 
-_FILE = re.compile(r"([0-9]{9})-[a-z]+-([A-Za-z0-9._-]{1,80})\.order")
+_FILE = re.compile(r"([0-9]{9})-([a-z]+)-([A-Za-z0-9._-]{1,80})\.order")
 _LEAVE = re.compile(r"leave((?: [0-9]{1,9})+)")
 _BACK = re.compile(r"back((?: [A-Za-z0-9._-]{1,80})+)")
 
 
 class PluginOrder(NamedTuple):
-    """An order as it lies in HDFS: the file's name, its decision, and its one line."""
+    """An order as it lies in HDFS: the file's name, its kind and decision, and its one line."""
 
     name: str
+    kind: str
     decision: str
     text: str
 
@@ -52,13 +53,13 @@ def orders_after(store: Store, folder: str, owner: str, last: str) -> list[Plugi
             text = store.read_small(f"{folder}/{entry.name}").decode("ascii", "replace").strip()
         except Unusable:
             pass  # counted as seen, and never obeyed
-        found.append(PluginOrder(entry.name, match[2], text))
+        found.append(PluginOrder(entry.name, match[2], match[3], text))
     return found
 
 
 def obey(driver: LiveDriver, order: PluginOrder) -> None:
     """Let a driver do what an order says; any other text says nothing."""
     if match := _LEAVE.fullmatch(order.text):
-        driver.leave(order.decision, match[1].split())
+        driver.leave(order.decision, match[1].split(), only_idle=order.kind == "idle")
     elif match := _BACK.fullmatch(order.text):
         driver.back(match[1].split())

@@ -801,6 +801,22 @@ def test_one_order_in_hdfs_names_all_executors_of_a_decision(plugged):
     assert plugged.fake.hdfs.owners[f"{ORDERS_OF_DRIVER}/000000001-leave-d-d1.order"] == ("yarnctl", "644")
 
 
+def test_executors_that_were_idle_have_an_order_of_their_own(plugged):
+    """They are removed or skipped; their kind is in the file's name, where older plugins read none."""
+    port = looking(plugged.fake, levers=True, instance="d")
+    busy, idle = (msgspec.structs.replace(each, mates=(each.attempt,)) for each in both())
+    idle = msgspec.structs.replace(idle, idle=True)
+    assert [port.perform(each) for each in (idle, busy)] == [Accepted(), Accepted()]
+    assert orders(plugged.fake) == {
+        "000000001-idle-d-d1.order": b"leave 2\n",
+        "000000002-leave-d-d1.order": b"leave 1\n",
+    }
+    plugged.fake.drivers.pop(SPARK)
+    mates = [msgspec.structs.replace(each, order=f"o-{each.order}") for each in (idle, busy)]
+    assert [port.perform(each) for each in mates] == [Accepted(), Accepted()], "both are written"
+    assert len(orders(plugged.fake)) == 2
+
+
 def test_executors_that_an_order_names_leave_also_if_the_driver_answers_no_more(plugged):
     port = looking(plugged.fake, levers=True, instance="d")
     first, second = both()

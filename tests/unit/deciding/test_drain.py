@@ -159,6 +159,17 @@ def test_all_executors_that_a_decision_needs_are_named_in_each_request():
     assert {action.decision for action in drains} == {1}
 
 
+def test_executors_that_were_idle_have_requests_of_their_own():
+    idle = [executor(name, cost_ms=0) for name in ("e1", "e2")]
+    drains = Play(*idle, executor("e3"), executor("e4"), asks=3).asked()
+    assert {(action.attempt, action.mates, action.idle) for action in drains} == {
+        ("e1", ("e1", "e2"), True),
+        ("e2", ("e1", "e2"), True),
+        ("e3", ("e3",), msgspec.UNSET),
+    }
+    assert {action.decision for action in drains} == {1}
+
+
 def test_an_executor_that_left_gives_its_room_to_the_asker_and_is_not_suspended():
     play = Play(executor("e1"), asks=1)
     (drain,) = play.asked()

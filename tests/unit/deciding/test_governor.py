@@ -25,7 +25,7 @@ from yarnctl.deciding.governor import (
 from yarnctl.deciding.levers import Lever, LeverKind, LeverPull
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import Accepted, ApplicationView, ContainerEnded, Fact
-from yarnctl.deciding.order import SILENT_TIMES, Order, OrderVerb
+from yarnctl.deciding.order import LEAVE_MS, SILENT_TIMES, Order, OrderVerb
 from yarnctl.deciding.reasons.demand import HelpsItself, LeverHeldBack, SuspensionsFail
 from yarnctl.deciding.records import Decision, LeversStopped, Record, Refusal
 from yarnctl.deciding.settings import DEFAULT, LeverSettings, validate
@@ -119,9 +119,17 @@ def test_a_governed_suspension_is_given_up_where_it_shows_no_sign_of_life() -> N
     assert order().limit_ms(GOVERNED) == SILENT_TIMES * 4000
     assert order("checkpointed").limit_ms(GOVERNED) == 25_000
     assert order(verb="kill").limit_ms(GOVERNED) == 25_000
-    assert order(verb="drain", remaining_ms=9000).limit_ms(GOVERNED) == 34_000
+    assert order(verb="drain", remaining_ms=9000, resume_cost_ms=1).limit_ms(GOVERNED) == 34_000
     assert order().limit_ms(with_(GOVERNED, governed=msgspec.UNSET)) == 25_000
     assert order().limit_ms(with_(GOVERNED, kill_timeout_ms=5000)) == 5000
+
+
+def test_the_order_of_an_idle_executor_that_stays_for_it_has_a_task_expires_soon() -> None:
+    idle = order(verb="drain", remaining_ms=3500)
+    assert idle.limit_ms(GOVERNED) == SILENT_TIMES * 3500
+    assert idle.limit_ms(with_(GOVERNED, kill_timeout_ms=5000)) == 5000
+    assert idle.limit_ms(with_(GOVERNED, governed=msgspec.UNSET)) == 28_500
+    assert order(verb="drain", remaining_ms=0).limit_ms(GOVERNED) == SILENT_TIMES * LEAVE_MS
 
 
 # --- what cannot be withdrawn ---------------------------------------------------------------------------

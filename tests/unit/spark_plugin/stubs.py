@@ -229,6 +229,12 @@ public final class Play {
     }
     System.out.println("idle|false|no-service|" + idle("false", "0", "false", 0));
     System.out.println("idle|false|other-spark|" + idle("false", "0", "true", 1));
+    kind = "idle"; // from here on only those that have no task may leave
+    for (String dynamic : new String[] {"false", "true"}) {
+      System.out.println("idle|only|" + dynamic + "|" + idle(dynamic, "0", "true", 0));
+    }
+    System.out.println("idle|only|no-service|" + idle("false", "0", "false", 0));
+    System.out.println("idle|only|other-spark|" + idle("false", "0", "true", 1));
     String waited = batch("60000", true), late = batch("1", true), other = batch("60000", false);
     System.out.println("batch|" + waited + "|" + late + "|" + other);
   }
@@ -262,6 +268,8 @@ public final class Play {
     return before + context.told;
   }
 
+  static String kind = "leave";
+
   /** What the driver is told when 2 (cached), 3 (idle), 4 (a task), 5 (a task by now) leave; then back. */
   static String idle(String dynamic, String least, String service, int faults) throws Exception {
     var files = org.apache.hadoop.fs.FileSystem.ONE.files;
@@ -275,11 +283,12 @@ public final class Play {
     context.conf.held.put("spark.dynamicAllocation.minExecutors", least);
     context.conf.held.put("spark.shuffle.service.enabled", service);
     var orders = new Leave.Orders(context, "/yarnctl/requests");
-    files.put("000000001-leave-d1.order", "leave 2 3 4 5".getBytes());
+    files.put("000000001-" + kind + "-d1.order", "leave 2 3 4 5".getBytes());
     look(orders);
+    int left = context.target;
     files.put("000000002-back-d1.order", "back d1".getBytes());
     look(orders);
-    return context.told + "|" + context.target;
+    return context.told + "|" + left + ">" + context.target;
   }
 
   static String answer;

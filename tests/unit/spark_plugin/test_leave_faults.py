@@ -35,13 +35,18 @@ def test_executors_are_as_before_whichever_call_fails_once_and_three_times(tmp_p
     assert found == {case: ["4", *answers] for case in expected}
     others = "decommission [2, 4, 5]"  # what is cached moves, and a task ends first
     every = "[decommission [2, 3, 4, 5]]"
+    only = "[kill [3]{}falsefalse]"  # an order of the kind idle: 3 alone still has no task, and is counted
     assert [line.split("|", 1)[1] for line in lines if line.startswith("idle")] == [
-        *(f"false|{least}|[kill [3]truefalsefalse, {others}]|5" for least in (0, 4, 5)),
-        f"true|0|[kill [3]falsefalsefalse, {others}]|5",
-        f"true|4|[kill [3]falsefalsefalse, {others}]|5",
-        f"true|5|{every}|5",
-        f"false|no-service|{every}|5",
-        f"false|other-spark|{every}|5",
+        *(f"false|{least}|[kill [3]truefalsefalse, {others}]|1>5" for least in (0, 4, 5)),
+        f"true|0|[kill [3]falsefalsefalse, {others}]|2>5",
+        f"true|4|[kill [3]falsefalsefalse, {others}]|2>5",
+        f"true|5|{every}|1>5",
+        f"false|no-service|{every}|1>5",
+        f"false|other-spark|{every}|1>5",
+        f"only|false|{only.format('true')}|4>5",
+        f"only|true|{only.format('false')}|5>5",  # the target is of Spark's own manager
+        "only|no-service|[]|5>5",
+        "only|other-spark|[]|5>5",
     ]
     left = "[decommission [3]]"
     waited, late, other = next(line.split("|", 1)[1] for line in lines if line.startswith("batch")).split("|")

@@ -7,6 +7,9 @@ Orders to the plugin in a driver are numbered files in the daemon's own folder i
 a temporary file and renamed. Its name has its number, its kind and its decision, so that the same order is
 written once even if it is performed repeatedly. The folder's name has the start time of the driver: a later
 attempt never reads it (``plugin/Leave.java``). Facts: docs/facts/spark.md, 6.
+
+Executors that were chosen as idle have an order of the kind ``idle``: the plugin removes those that still
+have no task, and skips the others. A plugin older than this kind reads no kind, and drains them all.
 """
 
 from __future__ import annotations
@@ -75,13 +78,15 @@ class PluginOrders:
         executors: Sequence[str],
         decision: str,
         may_write: Callable[[], bool] = lambda: True,
+        *,
+        idle: bool = False,
     ) -> bool:
         """Order executors, by their numbers, to leave together; ``may_write`` is asked right before.
 
-        False: it may not, and no order was written.
+        ``idle``: only those that have no task. False: it may not, and no order was written.
         """
         text = f"leave {' '.join(executors)}\n"
-        return self._write(application, start, "leave", decision, text, may_write)
+        return self._write(application, start, "idle" if idle else "leave", decision, text, may_write)
 
     def back(self, application: str, start: str, decisions: Sequence[str]) -> None:
         """Order the driver to request as many executors as left by these decisions."""
@@ -144,7 +149,8 @@ class ExecutorOrders:
     def __init__(self, parts: Parts, reader: ExecutorReader, executors: ExecutorObserver) -> None:
         self._connection, self._permission = parts.connection, parts.permission
         self._executors, self._reader, self._restorer = executors, reader, parts.restorer
-        self._written: dict[str, int] = {}  # Application -> the last decision whose order its plugin has
+        # (Application, whether of idle executors) -> the last decision whose order its plugin has
+        self._written: dict[tuple[str, bool], int] = {}
 
     def is_name(self, application: str, name: str) -> bool:
         """Return whether a name is that of an executor of an application."""
@@ -153,7 +159,7 @@ class ExecutorOrders:
     def perform(self, action: OrderAction, tracked: TrackedOrder) -> Outcome:
         """Order an executor to leave, once."""
         assert isinstance(action, Drain), "the reader's verbs name no other"
-        if self._written.get(action.application) == action.decision:
+        if self._written.get((action.application, action.idle is True)) == action.decision:
             tracked.released_at_ms = (
                 self._connection.clock()
             )  # the order names its mates: it leaves with them
@@ -204,12 +210,13 @@ class ExecutorOrders:
         named = [executor_in(application, mate) for mate in drain.mates]
         leaving = [name for name in named if name is not None]
         orders = PluginOrders(hdfs, self._connection.settings.requests_root, self._permission.term())
+        idle = drain.idle is True
         is_written = orders.leave(
-            application, start, leaving, decision, lambda: self._permission.may_act(drain) is None
+            application, start, leaving, decision, lambda: self._permission.may_act(drain) is None, idle=idle
         )
         if is_written:
-            kept = {name: each for name, each in self._written.items() if name in self._reader.allowed}
-            self._written = {**kept, application: drain.decision}
+            kept = {key: each for key, each in self._written.items() if key[0] in self._reader.allowed}
+            self._written = {**kept, (application, idle): drain.decision}
             return Accepted()
         return self._permission.may_act(drain) or Withheld(ClientFault("not permitted for a moment"))
 

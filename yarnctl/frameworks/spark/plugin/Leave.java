@@ -43,6 +43,9 @@ import scala.collection.JavaConverters;
  * one driver lie in a folder of its own, named after the instant of its start, so that no later attempt reads
  * them: ROOT/APPLICATION/driver-START/000000001-KIND-DECISION.order, with one line: "leave 3 4" or "back DECISION".
  *
+ * <p>Executors of the kind "idle" were chosen because they had no task. Spark removes those that still have none; the
+ * others stay, and their number is not lowered by them. All others end their tasks first.
+ *
  * <p>Executors of Structured Streaming leave between two micro-batches: an order waits for the end of the running one,
  * at most ``GAP``.
  *
@@ -62,6 +65,7 @@ public final class Leave implements SparkPlugin {
   static final int INSTANCES_OF_SPARK = 2;
   static final int BYTES_MAX = 65536;
   static final int NUMBER_DIGITS = 9;
+  static final String IDLE = "idle";
 
   @Override
   public DriverPlugin driverPlugin() {
@@ -259,10 +263,10 @@ public final class Leave implements SparkPlugin {
       }
     }
 
-    /** The last part of NUMBER-KIND-DECISION.order; a decision may have hyphens of its own. */
-    private static String decisionIn(String name) {
+    /** The parts of NUMBER-KIND-DECISION.order; a decision may have hyphens of its own, and be missing. */
+    private static String[] partsOf(String name) {
       String[] parts = name.substring(0, name.length() - ".order".length()).split("-", 3);
-      return parts.length == 3 ? parts[2] : "";
+      return parts.length == 3 ? parts : new String[] {parts[0], parts[1], ""};
     }
 
     /** Whether the order is done with; false: it is read again with the next look. */
@@ -270,7 +274,8 @@ public final class Leave implements SparkPlugin {
       if (order.matches("leave( [0-9]{1,9})+")) {
         last = number; // an executor is asked once, whatever comes of it
         batches.awaitGap(gapMs);
-        leave(decisionIn(name), order.substring("leave ".length()).split(" "));
+        String[] parts = partsOf(name);
+        leave(parts[2], order.substring("leave ".length()).split(" "), parts[1].equals(IDLE));
       } else if (order.matches("back( [A-Za-z0-9._-]{1,80})+")) {
         return back(order.substring("back ".length()).split(" "));
       }
@@ -350,14 +355,16 @@ public final class Leave implements SparkPlugin {
     }
 
     @SuppressWarnings("unchecked")
-    private void leave(String decision, String[] executors) {
+    private void leave(String decision, String[] executors, boolean onlyIdle) {
       Set<String> removed = new HashSet<>();
       try {
         removeIdle(Arrays.asList(executors), removed);
       } catch (RuntimeException | LinkageError another) {
-        // Another Spark has other methods: executors leave with their blocks then, idle or not.
+        // Another Spark has other methods: executors leave with their blocks then, idle or not, or stay if only idle
+        // ones are to leave.
       }
-      String[] others = Arrays.stream(executors).filter(id -> !removed.contains(id)).toArray(String[]::new);
+      String[] others =
+          Arrays.stream(executors).filter(id -> !onlyIdle && !removed.contains(id)).toArray(String[]::new);
       Tuple2<String, ExecutorDecommissionInfo>[] named = new Tuple2[others.length];
       for (int place = 0; place < others.length; place++) {
         ExecutorDecommissionInfo why = new ExecutorDecommissionInfo("yarnctl", Option.empty());
