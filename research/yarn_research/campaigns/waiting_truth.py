@@ -137,7 +137,7 @@ _SIGNAL = re.compile(r"/containers/(container_[0-9_]+)/signal/GRACEFUL_SHUTDOWN$
 _REQUEST = re.compile(r"/(attempt_[0-9]+_[0-9]+_[mr]_[0-9]+_[0-9]+)/[^/]+\.request\.json$")
 _WITHDRAWN = re.compile(r"/(attempt_[0-9]+_[0-9]+_[mr]_[0-9]+_[0-9]+)/[^/]+\.withdrawn$")
 _PROXIED = re.compile(r"/proxy/(application_[0-9_]+)/")
-_LEAVE = re.compile(r"/(application_[0-9_]+)/[0-9]{9}-leave-[^/]+\.order$")
+_LEAVE = re.compile(r"/(application_[0-9_]+)/[0-9]{9}-(?:leave|idle)-[^/]+\.order$")
 
 
 def _misstated(send: Any, change: Callable[[Any], None]) -> Any:
