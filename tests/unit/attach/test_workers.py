@@ -30,6 +30,7 @@ from yarnctl.deciding.model import (
 from yarnctl.deciding.reasons.eligibility import MasterUnreachable, NoDrainTag, SettingForbidsDrain
 from yarnctl.deciding.reasons.outcomes import ExecutorBusy, ForeignAttempt
 from yarnctl.frameworks.flink.consent import judge
+from yarnctl.frameworks.flink.observing import STOP_MS
 from yarnctl.frameworks.flink.rest import (
     CHECKPOINTS,
     DELAY,
@@ -181,17 +182,25 @@ def test_workers_are_shown_with_what_the_whole_job_would_do_again(fake, job):
 
 
 @pytest.mark.parametrize(
-    ("version", "interval", "room_in_ms"),
-    [("1.20.5", "2s", 7500), ("2.1.0", "2s", 9500), ("2.1.0", "30s", 12_500), ("2.1.0", "", 7500),
-     ("unknown", "2s", 7500)],
-)  # fmt: skip
-def test_since_flink_2_a_rescale_waits_for_the_next_checkpoint_at_the_same_charge(
-    fake, job, version, interval, room_in_ms
+    ("version", "interval", "room_in_ms", "again_ms"),
+    [
+        ("1.20.5", "2s", 7500, 1500),
+        ("2.1.0", "2s", 9500, 300 + STOP_MS),
+        ("2.1.0", "5s", 12_500, 300 + STOP_MS),
+        ("2.1.0", "6s", 12_500, 1500),  # the delay may end before the next checkpoint
+        ("2.1.0", "", 7500, 1500),
+        ("unknown", "2s", 7500, 1500),
+    ],
+)
+def test_since_flink_2_a_rescale_waits_for_the_next_checkpoint_and_repeats_what_came_after(
+    fake, job, version, interval, room_in_ms, again_ms
 ):
     job.version = version
     job.settings |= {CHECKPOINTS: interval, DELAY: "5s"}
+    assert job.checkpoint is not None
+    job.checkpoint["end_to_end_duration"] = 300
     shown = observed(looking(fake, levers=True))
-    assert {fake.now_ms - each.since_ms for each in shown.values()} == {4 * 1500}
+    assert {fake.now_ms - each.since_ms for each in shown.values()} == {4 * again_ms}
     assert {each.remaining_ms for each in shown.values()} == {room_in_ms}
 
 

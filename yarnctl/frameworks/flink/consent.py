@@ -27,6 +27,7 @@ from yarnctl.frameworks.flink.rest import (
 from yarnctl.hadoop.proxied import Absent
 from yarnctl.hadoop.wire.tags import min_executors_of, routes_in
 
+SAVES_FIRST = "saves-first"  # The trait of a job whose rescales wait until a checkpoint has completed
 ORDER_MS = 1_500  # From the order to idle slots, and from the last time-out until YARN shows it
 
 
@@ -44,9 +45,11 @@ def judge(tags: Sequence[str], settings: Mapping[str, str], major: int = 1) -> D
     waits_ms = duration_ms(settings[IDLE]) + duration_ms(settings[GONE])
     room_in_ms, least = waits_ms * 3 // 2 + ORDER_MS, min_executors_of(tags)
     interval_ms, delay_ms = (duration_ms(settings.get(name, "")) for name in (CHECKPOINTS, DELAY))
-    if major >= 2 and delay_ms >= 0 and interval_ms >= 0:
-        room_in_ms += min(interval_ms, delay_ms)
-    return Drainable(ROUTE, least, room_in_ms)
+    if major < 2 or delay_ms < 0 or interval_ms < 0:
+        return Drainable(ROUTE, least, room_in_ms)
+    room_in_ms += min(interval_ms, delay_ms)
+    traits = {SAVES_FIRST} if interval_ms <= delay_ms else set()
+    return Drainable(ROUTE, least, room_in_ms, frozenset(traits))
 
 
 class FlinkConsent:

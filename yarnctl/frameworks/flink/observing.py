@@ -2,8 +2,9 @@
 
 A rescale interrupts the whole job and repeats its work since the last checkpoint, for any number of workers
 that leave: each worker has that cost, and ``deciding/mix`` counts it once. Since Flink 2.0 it waits for the
-next checkpoint. How much less is then repeated is not measured, so the cost is the same. A job with a part
-that is not running, or without a completed checkpoint, shows no worker. Source: docs/facts/flink.md, 4 and 7.
+next checkpoint, at most a set delay. Where the interval is no longer than that, the work since a checkpoint
+that has just completed is repeated: while it took place, and until the job stops. A job with a part that is
+not running, or without a completed checkpoint, shows no worker. Source: docs/facts/flink.md, 4 and 7.
 """
 
 from __future__ import annotations
@@ -17,18 +18,26 @@ from yarnctl.attach.observing.cluster_state import Held, sizes_of
 from yarnctl.attach.observing.victims import ObservedVictim, Victim
 from yarnctl.attach.orders.connected import Removal, RemoveReason, TrackedOrder
 from yarnctl.deciding.model import TaskView
+from yarnctl.frameworks.flink.consent import SAVES_FIRST
 from yarnctl.frameworks.flink.job_manager import JobManager
 from yarnctl.frameworks.flink.rest import TaskManager, least
 from yarnctl.frameworks.framework import Parts, observed
 from yarnctl.hadoop.proxied import Absent
 
+STOP_MS = 100
+"""From a completed checkpoint until the job stops for the rescale that waited for it."""
+
 
 class WorkerLook(NamedTuple):
-    """TaskManagers, start of the work that a rescale repeats (-1: none may leave), least parallelism."""
+    """TaskManagers, start of the work that a rescale repeats (-1: none may leave), least parallelism.
+
+    ``saved_in_ms``: how long the last checkpoint took.
+    """
 
     managers: tuple[TaskManager, ...]
     since_ms: int
     least: int
+    saved_in_ms: int = 0
 
 
 class WorkerObserver:
@@ -58,7 +67,7 @@ class WorkerObserver:
         bounds = manager.bounds(job.job)
         if isinstance(saved, Absent) or isinstance(bounds, Absent):
             return WorkerLook(managers, -1, 1)
-        return WorkerLook(managers, saved.begun_ms, least(bounds))
+        return WorkerLook(managers, saved.begun_ms, least(bounds), saved.took_ms)
 
     def _victim(self, application: str, held: Held, answer: ReadAnswer[WorkerLook]) -> Victim:
         look = answer.value
@@ -70,7 +79,10 @@ class WorkerObserver:
         stay = max(1, rules.min_executors, -(-look.least // slots))
         free = len(shown) - stay if settled and not self._parts.are_leaving(application) else 0
         terms = self._parts.connection.settings
-        again_ms = max(0, now_ms - look.since_ms) * len(shown) if look.since_ms >= 0 else 0
+        again_ms = max(0, now_ms - look.since_ms)
+        if SAVES_FIRST in rules.traits:
+            again_ms = look.saved_in_ms + STOP_MS
+        again_ms = again_ms * len(shown) if look.since_ms >= 0 else 0
         return Victim(
             tuple(
                 TaskView(

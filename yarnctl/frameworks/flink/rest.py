@@ -81,9 +81,10 @@ class TaskManager(msgspec.Struct, frozen=True):
 
 
 class Completed(msgspec.Struct, frozen=True):
-    """A completed checkpoint; ``begun_ms``: work before this time is saved."""
+    """A completed checkpoint; ``begun_ms``: work before this time is saved. ``took_ms``: until it was."""
 
     begun_ms: InstantMs = field(name="trigger_timestamp", default=0)
+    took_ms: Count = field(name="end_to_end_duration", default=0)
 
 
 class LatestCheckpoints(msgspec.Struct, frozen=True):
