@@ -45,6 +45,7 @@ from yarnctl.frameworks.spark.configuration import (
     DYNAMIC,
     DYNAMIC_MIN,
     FALLBACK,
+    FILES,
     LOCAL_BLOCKS,
     PLUGIN,
     PLUGINS,
@@ -72,7 +73,7 @@ from yarnctl.frameworks.spark.observing import executor_in, name_of
 from yarnctl.frameworks.spark.rest import Executor, Stage, StageOfExecutor, StageTask, left_well
 from yarnctl.hadoop.wire.tags import charges_bound
 
-BY_SIGNAL = {**REQUIRED, **REQUIRED_BY_SIGNAL}
+BY_SIGNAL = {**REQUIRED, **REQUIRED_BY_SIGNAL, FILES: "file:/opt/a.txt,file:/opt/yarnctl-trap.sh"}
 BY_PLUGIN = {**REQUIRED, PLUGINS: PLUGIN, REQUESTS: "/yarnctl/requests", REQUESTS_OWNER: "yarnctl"}
 SPARK = application(7)
 RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
@@ -104,6 +105,12 @@ JUDGED = [
     ((), BY_SIGNAL, "4.0.1", NoDrainTag()),
     (("yarnctl-drain:signal",), BY_SIGNAL, "3.1.2", SparkTooOld("3.1.2")),
     (("yarnctl-drain:signal",), BY_SIGNAL, "", SparkTooOld("")),
+    (("yarnctl-drain:signal",), BY_SIGNAL | {FILES: "hdfs:///a/t#yarnctl-trap.sh"}, "4.0.1",
+     Drainable("signal", 1)),
+    (("yarnctl-drain:signal",), BY_SIGNAL | {FILES: "file:/etc/hosts"}, "4.0.1",
+     SettingForbidsDrain(FILES, "file:/etc/hosts", "yarnctl-trap.sh among them")),
+    (("yarnctl-drain:signal",), BY_SIGNAL | {FILES: "/x/yarnctl-trap.sh#other"}, "4.0.1",
+     SettingForbidsDrain(FILES, "/x/yarnctl-trap.sh#other", "yarnctl-trap.sh among them")),
     (("yarnctl-drain:signal",), {**BY_SIGNAL, "spark.executor.decommission.signal": "PWR"}, "4.0.1",
      SettingForbidsDrain("spark.executor.decommission.signal", "PWR", "TERM")),
     (("yarnctl-drain:signal",), {**BY_SIGNAL, "spark.executor.extraJavaOptions": "-ea -Xrs"}, "4.0.1",

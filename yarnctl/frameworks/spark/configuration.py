@@ -20,7 +20,7 @@ MOVES_SHUFFLE = "spark.storage.decommission.shuffleBlocks.enabled"
 MOVES_CACHE = "spark.storage.decommission.rddBlocks.enabled"
 MOVES_EVERY = "spark.storage.decommission.replicationReattemptInterval"
 SIGNAL = "spark.executor.decommission.signal"
-SHELL_FILE = "spark.executorEnv.BASH_ENV"
+SHELL_FILE, FILES = "spark.executorEnv.BASH_ENV", "spark.yarn.dist.files"
 FORCE_KILL = "spark.executor.decommission.forceKillTimeout"
 """Spark kills an executor that has not left by then, with its tasks; not set by default. No other setting of
 Spark 3.2 to 4.1 does so: ``spark.executor.decommission.killInterval`` only announces a kill from outside."""
@@ -98,6 +98,12 @@ def dynamic_minimum(settings: Mapping[str, str]) -> int | None:
         return None
     told = settings.get(DYNAMIC_MIN, "0").strip()
     return int(told) if re.fullmatch("[0-9]{1,9}", told) else 0
+
+
+def ships_trap(settings: Mapping[str, str]) -> bool:
+    """Return whether containers have the trap: without it the signal ends their shell, which Spark counts."""
+    files = settings.get(FILES, "").split(",")
+    return TRAP in {file.strip().rpartition("/")[2].rpartition("#")[2] for file in files}
 
 
 def places_in(settings: Mapping[str, str], route: Route, version: str) -> BlockPlaces:

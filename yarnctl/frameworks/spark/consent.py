@@ -13,6 +13,7 @@ from yarnctl.deciding.reasons.eligibility import (
     SparkTooOld,
 )
 from yarnctl.frameworks.spark.configuration import (
+    FILES,
     FORCE_KILL,
     LEAST_VERSION,
     PLUGIN,
@@ -21,12 +22,14 @@ from yarnctl.frameworks.spark.configuration import (
     REQUESTS_OWNER,
     REQUIRED,
     REQUIRED_BY_SIGNAL,
+    TRAP,
     BlockPlaces,
     dynamic_minimum,
     leaves_whole,
     no_signal_options,
     places_in,
     route_of,
+    ships_trap,
     version_of,
 )
 from yarnctl.frameworks.spark.driver import SparkDriver
@@ -59,6 +62,8 @@ def judge(
         return SettingForbidsDrain(FORCE_KILL, settings[FORCE_KILL][:SHOWN_MAX], needed_here)
     if route == "signal" and (odd := no_signal_options(settings)):
         return SettingForbidsDrain(odd[0], settings[odd[0]][:SHOWN_MAX], "no -Xrs")
+    if route == "signal" and not ships_trap(settings):
+        return SettingForbidsDrain(FILES, settings.get(FILES, "")[:SHOWN_MAX], f"{TRAP} among them")
     if route == "plugin" and PLUGIN not in settings.get(PLUGINS, "").split(","):
         return SettingForbidsDrain(PLUGINS, settings.get(PLUGINS, "")[:SHOWN_MAX], PLUGIN)
     keep = min_executors_of(tags)

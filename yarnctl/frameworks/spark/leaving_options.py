@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.spark.configuration import (
     FALLBACK,
+    FILES,
     HEARTBEAT,
     HEARTBEAT_MS,
     PLUGIN,
@@ -25,7 +26,6 @@ from yarnctl.frameworks.spark.submission import TAGS
 from yarnctl.hadoop.wire.tags import charges_bound, drain_tags, min_executors_of, tags_in
 
 TRAP_FILE = Path(__file__).with_name(TRAP)
-FILES = "spark.yarn.dist.files"
 JARS, SHIPPED_JARS = "spark.jars", "spark.yarn.dist.jars"
 """``--jars`` replaces the first, and is merged with the second, which is on no class path of a client."""
 PLUGIN_FIRST = (

@@ -17,6 +17,7 @@ from pathlib import Path, PurePath
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import typed_for
 from yarnctl.frameworks.spark.configuration import (
+    FILES,
     FORCE_KILL,
     HEARTBEAT,
     HEARTBEAT_MS,
@@ -31,7 +32,6 @@ from yarnctl.frameworks.spark.configuration import (
     version_of,
 )
 from yarnctl.frameworks.spark.leaving_options import (
-    FILES,
     JARS,
     SHIPPED_JARS,
     TRAP_FILE,
