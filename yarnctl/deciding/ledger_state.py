@@ -62,7 +62,7 @@ class Bars:
         pause_ms = settings.rest_ms
         if order.observed and not settings.observe_only:
             pause_ms = 0  # no request was sent
-        if event in ("give-up", "refused"):
+        if event in ("give-up", "refused") and not order.is_idle:  # that one had got work to do
             tries = self.tries.setdefault(order.victim, {})
             before = tries.get(order.attempt, 0)
             tries[order.attempt] = before + 1

@@ -22,6 +22,7 @@ from yarnctl.deciding.governor import (
     Trials,
     stop_ms,
 )
+from yarnctl.deciding.ledger_state import Bars
 from yarnctl.deciding.levers import Lever, LeverKind, LeverPull
 from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import Accepted, ApplicationView, ContainerEnded, Fact
@@ -320,6 +321,14 @@ def test_nothing_is_held_back_where_no_container_of_the_queue_can_end() -> None:
         views = (app("p2", "production", held),) if held else ()
         world.look(app("p1", "production", 0, 2), *views)
         assert world.orders() == orders, world.refusals()
+
+
+@pytest.mark.parametrize(("cost_ms", "why"), [(0, "just-tried"), (1, "task-tries")])
+def test_an_idle_executor_that_stayed_is_not_excluded_for_good(cost_ms: int, why: str) -> None:
+    bars = Bars()
+    for at_ms in (0, 60_000, 600_000):
+        bars.pause(order("suspending", "drain", resume_cost_ms=cost_ms), "give-up", at_ms, GOVERNED)
+    assert list(bars.barred.values()) == [why]
 
 
 def wait(world: World, until_ms: int, pending: int = 4) -> None:
