@@ -18,7 +18,7 @@ from yarnctl.cli.cluster import FolderOptions, folders_of
 from yarnctl.command_line import exit_status_of
 from yarnctl.config import ClusterAddress
 from yarnctl.errors import BadInput
-from yarnctl.frameworks.spark.configuration import REQUIRED, REQUIRED_BY_SIGNAL
+from yarnctl.frameworks.spark.configuration import FILES, REQUIRED, REQUIRED_BY_SIGNAL, TRAP
 from yarnctl.frameworks.spark.consent import judge
 from yarnctl.task_runner.runner.protocol.job_conf import READ_SETTINGS, Conf, read_prefix, read_rule
 from yarnctl.task_runner.shipped import RUNNER
@@ -312,7 +312,7 @@ def test_the_same_in_a_file_of_settings_is_rejected(how, tmp_path, monkeypatch, 
 
 
 def test_daemon_leaves_executors_alone_that_spark_would_kill():
-    settings = {**REQUIRED, **REQUIRED_BY_SIGNAL}
+    settings = {**REQUIRED, **REQUIRED_BY_SIGNAL, FILES: f"file:/opt/{TRAP}"}
     tags = ["yarnctl-drain:signal"]
     assert isinstance(judge(tags, settings, "4.0.1", "/r", "yarnctl"), Drainable)
     reason = judge(tags, {**settings, KILLS: "10s"}, "4.0.1", "/r", "yarnctl")
