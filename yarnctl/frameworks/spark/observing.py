@@ -45,6 +45,11 @@ def executor_in(application: str, name: str) -> str | None:
     return str(int(match[2]))
 
 
+def active_in(rows: Iterable[Executor]) -> int:
+    """Return the number of active executors, without the driver."""
+    return sum(row.is_active and not row.is_driver for row in rows)
+
+
 class ExecutorObserver:
     """Observes drivers; ``driver`` makes the client of one."""
 
@@ -76,11 +81,13 @@ class ExecutorObserver:
         self._written[application] = {(each.stage, each.attempt): each for each in look.value.written}
         return self._victim(application, held, look.value)
 
-    def still_there(self, application: str, name: str, container: str) -> str | Absent | Problem:
-        """Return "" if an executor is active in this container now, else its state in words."""
-        rows = self._guard.read(application, "order", lambda _name, _: self._driver(application).executors())
-        if isinstance(rows, Absent | Problem):
-            return rows
+    def at_order(self, application: str) -> tuple[Executor, ...] | Absent | Problem:
+        """Return a driver's executors as an order needs them: read anew."""
+        return self._guard.read(application, "order", lambda _name, _: self._driver(application).executors())
+
+    @staticmethod
+    def still_there(rows: Sequence[Executor], application: str, name: str, container: str) -> str:
+        """Return "" if an executor is active in this container by these rows, else its state in words."""
         executor = executor_in(application, name)
         row = next((each for each in rows if each.executor == executor), None)
         if row is None:
@@ -98,7 +105,7 @@ class ExecutorObserver:
         rows = self._guard.read(application, "executors", lambda name, _: self._driver(name).executors())
         if isinstance(rows, Absent | Problem):
             return rows
-        return sum(row.is_active and not row.is_driver for row in rows)
+        return active_in(rows)
 
     def plugin_answer(self, application: str) -> PluginAnswer | Absent | Problem | None:
         """Return the answer of yarnctl's plugin; None if its gauges are not shown."""

@@ -48,7 +48,7 @@ from yarnctl.frameworks.framework import Parts
 from yarnctl.frameworks.spark.configuration import DYNAMIC, START
 from yarnctl.frameworks.spark.consent import SparkConsent
 from yarnctl.frameworks.spark.driver import SparkDriver
-from yarnctl.frameworks.spark.observing import ExecutorObserver, executor_in
+from yarnctl.frameworks.spark.observing import ExecutorObserver, active_in, executor_in
 from yarnctl.frameworks.spark.rest import KIND, PluginAnswer
 from yarnctl.hadoop.http.answers import ExistsAlready, Missing, Uncertain
 from yarnctl.hadoop.http.transport import Transport
@@ -164,10 +164,12 @@ class ExecutorOrders:
                 self._connection.clock()
             )  # the order names its mates: it leaves with them
             return Accepted()
-        obstacle = self._executors.still_there(tracked.application, tracked.attempt, tracked.container)
-        if isinstance(obstacle, Absent | Problem):
-            return Withheld(unread(obstacle))
-        if obstacle:
+        rows = self._executors.at_order(tracked.application)
+        if isinstance(rows, Absent | Problem):
+            return Withheld(unread(rows))
+        if obstacle := self._executors.still_there(
+            rows, tracked.application, tracked.attempt, tracked.container
+        ):
             return Refused(ExecutorBusy(obstacle[:FAULT_MAX]))
         found = self._reader.judged(self._connection.row(tracked.application))
         if no := self._permission.may_act(action):
@@ -176,7 +178,7 @@ class ExecutorOrders:
         try:
             outcome: Outcome = Accepted()
             if found is not None and found.route == "plugin":
-                outcome = self._order_plugin(action)
+                outcome = self._order_plugin(action, active_in(rows))
             else:
                 self._connection.manager.signal(tracked.container, "GRACEFUL_SHUTDOWN")
         except Uncertain:
@@ -188,8 +190,8 @@ class ExecutorOrders:
             tracked.released_at_ms = 0
         return outcome
 
-    def _order_plugin(self, drain: Drain) -> Outcome:
-        """Order the plugin to let executors leave; their number before is recorded first."""
+    def _order_plugin(self, drain: Drain, active: int) -> Outcome:
+        """Order the plugin to let executors leave; ``active``: their number before, is recorded first."""
         application, hdfs = drain.application, self._connection.hdfs
         settings = self._executors.settings(application)
         if hdfs is None:
@@ -201,9 +203,6 @@ class ExecutorOrders:
             return Refused(AttemptUnknown())
         decision = self._connection.settings.name_of(f"d{drain.decision}")
         if not self._is_recorded(application, decision):
-            active = self._executors.active(application)
-            if isinstance(active, Absent | Problem):
-                return Withheld(unread(active))
             change = Change("executors", application, str(active), decision)
             if problem := self._restorer.record((change,), QueueServing()):
                 return Withheld(ClientFault(problem[:FAULT_MAX]))
