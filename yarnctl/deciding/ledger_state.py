@@ -20,7 +20,6 @@ from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.loss_budget import LossState
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.order import Order, RecentlySettled, Sent
-from yarnctl.deciding.reasons.eligibility import AnswerLate
 from yarnctl.deciding.regrowing import Shrunk
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
@@ -56,12 +55,9 @@ class Bars:
         if self.by.get(attempt) == order_id and self.barred[attempt] == reason:
             del self.barred[attempt], self.by[attempt]
 
-    def pause(self, order: Order, event: Event, why: object, at_ms: int, settings: Settings) -> None:
-        """Exclude an attempt that did not stop: longer after each failed try, at last for good.
-
-        One whose master or driver answered too late is tried with the next look, which has the answer.
-        """
-        if order.freed_at_ms is not None or order.state == "completed" or isinstance(why, AnswerLate):
+    def pause(self, order: Order, event: Event, at_ms: int, settings: Settings) -> None:
+        """Exclude an attempt that did not stop: longer after each failed try, at last for good."""
+        if order.freed_at_ms is not None or order.state == "completed":
             return
         pause_ms = settings.rest_ms
         if order.observed and not settings.observe_only:

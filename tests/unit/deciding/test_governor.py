@@ -28,8 +28,6 @@ from yarnctl.deciding.lifecycle import State
 from yarnctl.deciding.model import Accepted, ApplicationView, ContainerEnded, Fact
 from yarnctl.deciding.order import LEAVE_MS, SILENT_TIMES, Order, OrderVerb
 from yarnctl.deciding.reasons.demand import HelpsItself, LeverHeldBack, SuspensionsFail
-from yarnctl.deciding.reasons.eligibility import AnswerLate
-from yarnctl.deciding.reasons.orders import RequestGone
 from yarnctl.deciding.records import Decision, LeversStopped, Record, Refusal
 from yarnctl.deciding.settings import DEFAULT, LeverSettings, validate
 from yarnctl.errors import BadInput
@@ -329,19 +327,8 @@ def test_nothing_is_held_back_where_no_container_of_the_queue_can_end() -> None:
 def test_an_idle_executor_that_stayed_is_not_excluded_for_good(cost_ms: int, why: str) -> None:
     bars = Bars()
     for at_ms in (0, 60_000, 600_000):
-        bars.pause(order("suspending", "drain", resume_cost_ms=cost_ms), "give-up", None, at_ms, GOVERNED)
+        bars.pause(order("suspending", "drain", resume_cost_ms=cost_ms), "give-up", at_ms, GOVERNED)
     assert list(bars.barred.values()) == [why]
-
-
-@pytest.mark.parametrize(
-    ("why", "barred"), [(AnswerLate(), []), (RequestGone(), ["just-tried"]), (None, ["just-tried"])]
-)
-def test_an_executor_whose_driver_answered_late_is_tried_with_the_next_look(
-    why: object, barred: list[str]
-) -> None:
-    bars = Bars()
-    bars.pause(order("withdrawn", "drain", resume_cost_ms=9), "not-needed", why, 0, GOVERNED)
-    assert list(bars.barred.values()) == barred
 
 
 def wait(world: World, until_ms: int, pending: int = 4) -> None:
