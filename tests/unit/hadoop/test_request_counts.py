@@ -7,10 +7,13 @@ import pytest
 from tests.unit.hadoop.replaying import Replay, Reply, closed_port
 from tests.unit.hadoop.test_transport import METRICS, metrics
 from yarnctl.errors import YarnctlError
-from yarnctl.hadoop.http.request_counts import REQUESTS
+from yarnctl.hadoop.http import transport
+from yarnctl.hadoop.http.request_counts import RequestCounts
 
 
-def test_each_request_counts_once_with_its_result() -> None:
+def test_each_request_counts_once_with_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = RequestCounts()  # of this test alone: the port of another test's server comes again
+    monkeypatch.setattr(transport, "REQUESTS", counts)
     served: list[int] = []
 
     def reply(_: object) -> Reply:
@@ -25,7 +28,7 @@ def test_each_request_counts_once_with_its_result() -> None:
     down = f"http://127.0.0.1:{closed_port()}"
     with pytest.raises(YarnctlError):
         metrics(down)
-    rows = REQUESTS.rows()
+    rows = counts.rows()
     address, dead = (url.removeprefix("http://") for url in (rm.url, down))
     assert rows["ResourceManager", address, "answered"].number == 1
     assert rows["ResourceManager", address, "rejected"].number == 1
