@@ -802,7 +802,9 @@ def both(decision: int = 1) -> list[Drain]:
 
 def test_one_order_in_hdfs_names_all_executors_of_a_decision(plugged):
     port = looking(plugged.fake, levers=True, instance="d")
+    plugged.read.clear()
     assert [port.perform(each) for each in both()] == [Accepted(), Accepted()]
+    assert plugged.read.count("allexecutors") == 1, "who is active now, and how many are to come back"
     assert orders(plugged.fake) == {"000000001-leave-d-d1.order": b"leave 1 2\n"}
     assert plugged.fake.changes == [], "nobody is signalled"
     assert plugged.fake.hdfs.owners[f"{ORDERS_OF_DRIVER}/000000001-leave-d-d1.order"] == ("yarnctl", "644")
