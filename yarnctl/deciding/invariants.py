@@ -144,6 +144,16 @@ def under_order_is_excluded(ledger: Ledger, settings: Settings, now_ms: int) -> 
     return ""
 
 
+def excluded_is_under_order(ledger: Ledger, settings: Settings, now_ms: int) -> str:
+    """An attempt is excluded as already ordered only while its order is open or snapshots may be older."""
+    kept = {name for ends in ledger.recently_settled.values() for name in ends}
+    for attempt, why in ledger.excluded.items():
+        order = ledger.bars.by[attempt]
+        if why == "already-ordered" and order not in ledger.open and order not in kept:
+            return f"{attempt} is excluded as already ordered, and its order {order} is over"
+    return ""
+
+
 def groups_meet_an_ask(ledger: Ledger, settings: Settings, now_ms: int) -> str:
     """An order that is a group by itself serves at least one request; none serves a negative number."""
     for order in ledger.open.values():
@@ -272,6 +282,7 @@ LEDGER: dict[str, Callable[[Ledger, Settings, int], str]] = {
         unanswered_orders_end,
         instants_in_order,
         under_order_is_excluded,
+        excluded_is_under_order,
         groups_meet_an_ask,
     )
 }

@@ -212,7 +212,7 @@ class Ledger:
         if target not in OPEN:
             self._settle(changed)
             self.sent.pop(record.order, None)
-            self.bars.pause(changed, record.event, at_ms, self.settings)
+            self.bars.pause(changed, record.event, record.why, at_ms, self.settings)
             if record.event == "ended-otherwise" and record.why != LOST:
                 self._keep(before, at_ms, at_ms)  # ended from outside: its container is free
 

@@ -20,6 +20,7 @@ from yarnctl.deciding.lifecycle import Event
 from yarnctl.deciding.loss_budget import LossState
 from yarnctl.deciding.model import Action
 from yarnctl.deciding.order import Order, RecentlySettled, Sent
+from yarnctl.deciding.reasons.eligibility import AnswerLate
 from yarnctl.deciding.regrowing import Shrunk
 from yarnctl.deciding.releaser import Reason
 from yarnctl.deciding.settings import Settings
@@ -55,9 +56,15 @@ class Bars:
         if self.by.get(attempt) == order_id and self.barred[attempt] == reason:
             del self.barred[attempt], self.by[attempt]
 
-    def pause(self, order: Order, event: Event, at_ms: int, settings: Settings) -> None:
-        """Exclude an attempt that did not stop: longer after each failed try, at last for good."""
+    def pause(self, order: Order, event: Event, why: object, at_ms: int, settings: Settings) -> None:
+        """Exclude an attempt that did not stop: longer after each failed try, at last for good.
+
+        One whose master or driver answered too late is ordered with the next look, which has the answer.
+        """
         if order.freed_at_ms is not None or order.state == "completed":
+            return
+        if isinstance(why, AnswerLate):
+            self.lift(order.attempt, order.order, "already-ordered")
             return
         pause_ms = settings.rest_ms
         if order.observed and not settings.observe_only:

@@ -25,9 +25,11 @@ from yarnctl.deciding.governor import (
 from yarnctl.deciding.ledger_state import Bars
 from yarnctl.deciding.levers import Lever, LeverKind, LeverPull
 from yarnctl.deciding.lifecycle import State
-from yarnctl.deciding.model import Accepted, ApplicationView, ContainerEnded, Fact
+from yarnctl.deciding.model import Accepted, ApplicationView, ContainerEnded, Fact, Outcome, Withheld
 from yarnctl.deciding.order import LEAVE_MS, SILENT_TIMES, Order, OrderVerb
 from yarnctl.deciding.reasons.demand import HelpsItself, LeverHeldBack, SuspensionsFail
+from yarnctl.deciding.reasons.eligibility import AnswerLate, ConfigurationUnread
+from yarnctl.deciding.reasons.outcomes import OutcomeReason
 from yarnctl.deciding.records import Decision, LeversStopped, Record, Refusal
 from yarnctl.deciding.settings import DEFAULT, LeverSettings, validate
 from yarnctl.errors import BadInput
@@ -263,6 +265,14 @@ def test_what_cannot_be_withdrawn_waits_for_a_part_of_its_time(
 TASKS = {"r1": [task(f"r1.{at}", node=f"n{at % 3}") for at in range(60)]}
 
 
+ACCEPTED = Accepted()
+
+
+EXECUTORS = {
+    "r1": [each._replace(kind="executor", remaining_ms=3500, since_ms=60_000) for each in TASKS["r1"]]
+}
+
+
 class World:
     """A governed controller, a second at each look."""
 
@@ -272,7 +282,13 @@ class World:
         self.now_ms = 0
         self.records: list[Record] = []
 
-    def look(self, *views: ApplicationView, facts: tuple[Fact, ...] = (), free: int = 0) -> None:
+    def look(
+        self,
+        *views: ApplicationView,
+        facts: tuple[Fact, ...] = (),
+        free: int = 0,
+        outcome: Outcome = ACCEPTED,
+    ) -> None:
         self.now_ms += 1000
         snapshot = cluster(app("r1", "research", 61), *views, free={f"f{at}": 8 for at in range(free)})
         while True:
@@ -281,7 +297,7 @@ class World:
             step = controller.step(seen(asked, self.tasks, now_ms=self.now_ms, facts=facts))
             self.records += step.records
             for action in step.actions:
-                self.records += controller.settle(action, Accepted())
+                self.records += controller.settle(action, outcome)
             facts = ()
             if step.wake_at_ms > self.now_ms:
                 controller.to_observe = msgspec.structs.replace(controller.to_observe, cluster=True)
@@ -300,11 +316,8 @@ class World:
 
 def test_short_tasks_drain_no_executor_and_the_reason_is_given() -> None:
     """Ten tasks of a second turn over; five requests come, and are served before an executor has left."""
-    executors = {
-        "r1": [each._replace(kind="executor", remaining_ms=3500, since_ms=60_000) for each in TASKS["r1"]]
-    }
     for governed, orders in ((True, 0), (msgspec.UNSET, 5)):
-        world = World(executors, governed=governed)
+        world = World(EXECUTORS, governed=governed)
         for pending in (30, 20, 10):
             world.look(app("p1", "production", 11, pending), free=8)  # they fit, and YARN is slow
         world.look(app("p1", "production", 11), app("p2", "production", 1, 5, rank=1))
@@ -313,11 +326,8 @@ def test_short_tasks_drain_no_executor_and_the_reason_is_given() -> None:
 
 
 def test_nothing_is_held_back_where_no_container_of_the_queue_can_end() -> None:
-    executors = {
-        "r1": [each._replace(kind="executor", remaining_ms=3500, since_ms=60_000) for each in TASKS["r1"]]
-    }
     for held, orders in ((0, 2), (4, 0)):
-        world = World(executors)
+        world = World(EXECUTORS)
         views = (app("p2", "production", held),) if held else ()
         world.look(app("p1", "production", 0, 2), *views)
         assert world.orders() == orders, world.refusals()
@@ -327,8 +337,22 @@ def test_nothing_is_held_back_where_no_container_of_the_queue_can_end() -> None:
 def test_an_idle_executor_that_stayed_is_not_excluded_for_good(cost_ms: int, why: str) -> None:
     bars = Bars()
     for at_ms in (0, 60_000, 600_000):
-        bars.pause(order("suspending", "drain", resume_cost_ms=cost_ms), "give-up", at_ms, GOVERNED)
+        bars.pause(order("suspending", "drain", resume_cost_ms=cost_ms), "give-up", None, at_ms, GOVERNED)
     assert list(bars.barred.values()) == [why]
+
+
+@pytest.mark.parametrize(("why", "again"), [(AnswerLate(), True), (ConfigurationUnread(), False)])
+def test_an_executor_whose_driver_answered_late_is_ordered_with_the_next_look(
+    why: OutcomeReason, again: bool
+) -> None:
+    world = World(EXECUTORS)
+    world.look(app("p1", "production", 0, 1), outcome=Withheld(why))
+    world.now_ms -= 500  # the next look comes before the pause is over
+    world.look(app("p1", "production", 0, 1))
+    first, second = [each.picks[0].task.attempt for each in world.records if isinstance(each, Decision)]
+    assert (first == second) is again
+    (open_order,) = world.controller.ledger.open.values()
+    assert open_order.state == "suspending"
 
 
 def wait(world: World, until_ms: int, pending: int = 4) -> None:

@@ -93,6 +93,12 @@ def not_barred(book):
     book.excluded.clear()
 
 
+def barred_for_good(book):
+    order = book.open["o-000001"]
+    book.happen("o-000001", "refused", 0)
+    book.bars.set(order, "already-ordered")
+
+
 def serves_nothing(book):
     book.open["o-000001"] = replace(book.open["o-000001"], serves=0)
 
@@ -106,7 +112,7 @@ PLANTED_IN_THE_LEDGER = [
     (never_retired, "entries-retire", 2000), (unanswered, "unanswered-orders-end", 0),
     (freed_too_early, "instants-in-order", 0), (settled_at_no_instant, "instants-in-order", 0),
     (granted_without_room, "instants-in-order", 0), (not_barred, "under-order-is-excluded", 0),
-    (serves_nothing, "groups-meet-an-ask", 0),
+    (barred_for_good, "excluded-is-under-order", 0), (serves_nothing, "groups-meet-an-ask", 0),
 ]  # fmt: skip
 
 
@@ -238,4 +244,4 @@ def test_a_settled_order_that_moves_is_found(resurrect):
 def test_every_invariant_has_a_bug_planted_for_it():
     planted = {name for _, name, _ in PLANTED_IN_THE_LEDGER} | {name for _, name in PLANTED_IN_A_STEP}
     assert planted == {*LEDGER, *STEPS}
-    assert len({*LEDGER, *STEPS, SETTLED_IS_FINAL}) == 18
+    assert len({*LEDGER, *STEPS, SETTLED_IS_FINAL}) == 19
