@@ -22,6 +22,7 @@ from tests.hadoop.secured_jobs import production, run_client, secured, start
 from tests.hadoop.security import SecureCluster
 from tests.hadoop.spark_draining import PATIENCE_S, SHAPE, SparkJob, Work, expected_digest
 from tests.hadoop.spark_records import asked, grows
+from yarnctl.frameworks.spark.again import was_drained
 from yarnctl.frameworks.spark.rest import left_well
 
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "60s", "--may-lose", "20%", "--in-flight", "1")
@@ -97,6 +98,7 @@ def test_executors_leave_for_production_and_come_back(
     left = {each["id"]: each["removeReason"] for each in rows if not each["isActive"]}
     assert left, rows
     assert all(map(left_well, left.values())), left
+    assert all(map(was_drained, left.values())), "what ran again after these corrects the next charges"
     ended = re.findall(r"Completed container (\S+) .*exit status: (-?\d+)", spark.driver_log())
     assert {each.container for each in asked(daemon)} <= {container for container, _ in ended}, ended
     assert {status for _, status in ended} == {"0"}, "Spark counts any other as a failure"

@@ -15,6 +15,7 @@ from tests.hadoop.jobs import Job, Plan
 from tests.hadoop.launcher import Cluster
 from tests.hadoop.spark_draining import SparkJob, Work, expected_digest
 from tests.hadoop.spark_records import asked, grows
+from yarnctl.frameworks.spark.again import was_drained
 from yarnctl.frameworks.spark.rest import left_well
 
 MIX = (*QUEUES, "--eviction", "mix", "--room-within", "30s", "--may-lose", "20%", "--in-flight", "1")
@@ -47,6 +48,7 @@ def test_executors_leave_for_production_and_the_result_is_the_same(
     assert len(drains) >= 1, daemon.said()
     assert left, told
     assert all(map(left_well, left.values())), left
+    assert all(map(was_drained, left.values())), "what ran again after these corrects the next charges"
     assert spark.failures() == [], "what counts towards a job's end"
     marks = spark.counted()
     assert marks.maps_twice == 0, left

@@ -147,9 +147,9 @@ def under_order_is_excluded(ledger: Ledger, settings: Settings, now_ms: int) -> 
 def excluded_is_under_order(ledger: Ledger, settings: Settings, now_ms: int) -> str:
     """An attempt is excluded as already ordered only while its order is open or snapshots may be older."""
     kept = {name for ends in ledger.recently_settled.values() for name in ends}
-    for attempt, why in ledger.excluded.items():
+    for attempt, exclusion in ledger.excluded.items():
         order = ledger.bars.by[attempt]
-        if why == "already-ordered" and order not in ledger.open and order not in kept:
+        if exclusion == "already-ordered" and order not in ledger.open and order not in kept:
             return f"{attempt} is excluded as already ordered, and its order {order} is over"
     return ""
 

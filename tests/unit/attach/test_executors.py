@@ -150,9 +150,24 @@ def test_the_rest_of_a_task_by_those_that_have_finished(age_ms, spans_ms, left_m
 
 
 def executor(
-    name: str, host: str = "h1", *, cached: int = 0, blocks: int = 0, cores: int = 1, active: bool = True
+    name: str,
+    host: str = "h1",
+    *,
+    cached: int = 0,
+    memory: int = 0,
+    blocks: int = 0,
+    cores: int = 1,
+    active: bool = True,
 ) -> Executor:
-    return Executor(name, f"{host}:1", active, memory_used=cached, cores=cores, cached_partitions=blocks)
+    return Executor(
+        name,
+        f"{host}:1",
+        active,
+        memory_used=cached,
+        memory_max=memory,
+        cores=cores,
+        cached_partitions=blocks,
+    )
 
 
 def stage(number: int, *, complete: int = 4, read: int = 0, wrote: dict[str, tuple[int, int]] | None = None):
@@ -377,22 +392,39 @@ def test_owner_of_a_job_chooses_what_a_drain_is_charged(tags, bound):
     assert charges_bound(tags) is bound
 
 
-def test_where_all_may_leave_the_last_bears_that_the_cache_is_computed_again():
-    """Three partitions, by tasks of 5 s: whichever leave, no less is charged than is lost."""
-    alive = (executor("1", "h1", blocks=2), executor("2", "h2", cached=9_000_000, blocks=1))
-    finished = (Stage(0, complete=4, run_ms=8_000), Stage(1, complete=2, run_ms=10_000))
-    look = DriverLook(alive, (), (), finished)
-    whole = costs(look, TERMS, NOW_MS, may_leave_whole=True)
-    assert {name: each.lost_ms for name, each in whole.items()} == {"1": 0, "2": 3 * 5_000}
-    assert [each.lost_ms for each in costs(look, TERMS, NOW_MS).values()] == [0, 0]
+PARTITIONS = (Stage(0, complete=4, run_ms=8_000), Stage(1, complete=2, run_ms=10_000))  # of 5 s at most
 
 
-def test_within_a_reduce_stage_the_last_bears_the_larger_of_both():
-    now = StageNow(stage(2, read=9), running(("1", 1000), ("2", 1000)), SPANS)
-    look = DriverLook(TWO, (now,), (stage(1, wrote={"1": (4, 10)}),), (Stage(1, complete=4, run_ms=4000),))
-    whole = costs(look, TERMS, NOW_MS, may_leave_whole=True)
-    assert {name: each.bound_ms for name, each in whole.items()} == {"1": 8000, "2": 4000}
-    assert {name: each.lost_ms for name, each in whole.items()} == {"1": 2000, "2": 1000}
+def test_the_last_bears_that_the_whole_cache_is_computed_again():
+    """Three partitions, by tasks of 5 s; they have room in the memory of either."""
+    alive = (
+        executor("1", "h1", memory=9_000_000, blocks=2),
+        executor("2", "h2", cached=9_000_000, memory=9_000_000, blocks=1),
+    )
+    found = costs(DriverLook(alive, (), (), PARTITIONS), TERMS, NOW_MS)
+    assert {name: each.lost_ms for name, each in found.items()} == {"1": 0, "2": 3 * 5_000}
+
+
+@pytest.mark.parametrize(
+    ("memory", "lost_s"),
+    [(3_000_000, [0, 0, 40]), (2_000_000, [0, 13, 27]), (1_000_000, [13, 13, 13]), (0, [40, 0, 0])],
+)
+def test_partitions_without_room_in_the_executors_that_stay_are_computed_again(memory, lost_s):
+    """Eight partitions of three times 1 MB, by tasks of 5 s."""
+    blocks = (4, 3, 1)
+    alive = tuple(
+        executor(str(at), f"h{at}", cached=1_000_000, memory=memory, blocks=blocks[at]) for at in range(3)
+    )
+    found = costs(DriverLook(alive, (), (), PARTITIONS), TERMS, NOW_MS)
+    assert [round(each.lost_ms / 1000) for each in found.values()] == lost_s
+    assert [round(each.bound_ms / 1000) for each in found.values()] == lost_s
+
+
+def test_who_may_not_leave_keeps_the_cache():
+    """The end of executor 1 is not known: it stays."""
+    alive = tuple(executor(str(at), f"h{at}", cached=9, memory=18, blocks=1) for at in (1, 2))
+    now = StageNow(stage(2, complete=0), running(("1", 100)), ())
+    assert costs(DriverLook(alive, (now,), (), PARTITIONS), TERMS, NOW_MS)["2"].lost_ms == 0
 
 
 def test_the_driver_and_executors_that_are_gone_are_no_candidates():

@@ -22,6 +22,11 @@ DRAINS_MAX = 200  # The newest drains of an application that count
 _DRAINED = re.compile("decommission", re.IGNORECASE)
 
 
+def was_drained(removal: str) -> bool:
+    """Return whether an executor was decommissioned, by its driver's ``removeReason``."""
+    return _DRAINED.search(removal) is not None
+
+
 class Drained(NamedTuple):
     """A drained executor: what was expected in a stage, what had run again there before, and when it left."""
 
@@ -49,7 +54,7 @@ class TasksAgain:
         """Note which executors have left, and return by which factor the expectation was wrong so far."""
         for row in look.executors:
             expected = () if row.is_active else self._expected.pop(row.executor, ())
-            if _DRAINED.search(row.remove_reason):
+            if was_drained(row.remove_reason):
                 self._drained += [Drained(each, before, now_ms) for each, before in expected]
         self._drained = self._drained[-DRAINS_MAX:]
         status = {each.stage: each.status for each in sorted(look.attempts, key=lambda each: each.attempt)}

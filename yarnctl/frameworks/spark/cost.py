@@ -11,8 +11,9 @@
 * In a reduce stage Spark does not inform running tasks of the new place of moved blocks (SPARK-44635). So
   each order repeats at most one task for each remaining core. Between stages none.
 * Shuffle blocks on reliable storage (Celeborn, Uniffle) neither move nor run again.
-* If a job may be suspended whole, the executor that would leave last bears the cost of suspending the job:
-  cached partitions are lost and computed again. So the sum is never less than the lost work.
+* Cached partitions move to executors whose storage memory has room; the others are lost and computed again,
+  all if nobody stays. An executor bears what it adds if those that would leave sooner leave too. So the sum
+  is never less than the lost work, whichever leave.
 
 Sources: docs/facts/spark.md, 3, 4, 6 and 9.
 """
@@ -153,7 +154,6 @@ def costs(
     terms: CostTerms,
     now_ms: int,
     *,
-    may_leave_whole: bool = False,
     places: BlockPlaces = LOCAL_BLOCKS,
     ratios: AgainRatios = NOT_CORRECTED,
 ) -> dict[str, ExecutorCost]:
@@ -166,11 +166,10 @@ def costs(
         each.executor: _cost(each, together, look, stages, rests, terms, places, ratios) for each in alive
     }
     found = {name: predicted[name] for name in sorted(predicted, key=lambda name: _leaves(name, predicted))}
-    if found and may_leave_whole:
-        last = next(reversed(found))
-        again_ms = cache_again_ms(look)
-        lost_ms, bound_ms = max(found[last].lost_ms, again_ms), max(found[last].bound_ms, again_ms)
-        found[last] = found[last]._replace(lost_ms=lost_ms, bound_ms=bound_ms)
+    known = [name for name, each in found.items() if each.room_in_ms >= 0]
+    for name, again_ms in zip(known, cache_again_ms(alive, known, look.finished), strict=True):
+        lost_ms, bound_ms = found[name].lost_ms + again_ms, found[name].bound_ms + again_ms
+        found[name] = found[name]._replace(lost_ms=lost_ms, bound_ms=bound_ms)
     return found
 
 
@@ -192,11 +191,23 @@ def _leaves(name: str, predicted: Mapping[str, ExecutorCost]) -> tuple[int, str]
     return predicted[name].room_in_ms, name
 
 
-def cache_again_ms(look: DriverLook) -> int:
-    """Return the longest time to compute all cached partitions again, by the longest tasks of any stage."""
-    partitions = sum(max(0, each.cached_partitions) for each in look.executors if each.is_active)
-    task_ms = max((each.run_ms / each.complete for each in look.finished if each.complete > 0), default=0.0)
-    return int(partitions * task_ms)
+def cache_again_ms(
+    executors: Sequence[Executor], leaving: Sequence[str], finished: Sequence[Stage]
+) -> Iterator[int]:
+    """Yield the time to compute cached partitions again that each executor adds, leaving in this order.
+
+    A partition takes as long as a task of the finished stage with the longest ones.
+    """
+    partitions = sum(max(0, each.cached_partitions) for each in executors)
+    task_ms = max((each.run_ms / each.complete for each in finished if each.complete > 0), default=0.0)
+    used = sum(max(0, each.memory_used) for each in executors)
+    staying, lost_ms = {each.executor: max(0, each.memory_max) for each in executors}, 0
+    room = sum(staying.values())
+    for name in leaving:
+        room -= staying.pop(name)
+        part = max(0.0, 1 - room / used) if staying and used else float(not staying)
+        before_ms, lost_ms = lost_ms, int(part * partitions * task_ms)
+        yield lost_ms - before_ms
 
 
 def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:

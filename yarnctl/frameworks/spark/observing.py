@@ -167,7 +167,6 @@ class ExecutorObserver:
             look,
             self._terms,
             now_ms,
-            may_leave_whole=allowed.min_executors == 0,
             places=places_of(allowed),
             ratios=again.ratios(look, now_ms),
         )

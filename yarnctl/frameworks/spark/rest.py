@@ -61,12 +61,16 @@ class ExecutorLogs(msgspec.Struct, frozen=True):
 
 
 class Executor(msgspec.Struct, frozen=True):
-    """GET /allexecutors: one executor, or the driver. Bytes; memory and disk are of cached blocks."""
+    """GET /allexecutors: one executor, or the driver. Bytes; memory and disk are of cached blocks.
+
+    ``memory_max``: what tasks and cached blocks may take together (``spark.memory.fraction``).
+    """
 
     executor: Name = field(name="id")
     host: Name = field(name="hostPort", default="")
     is_active: bool = field(name="isActive", default=False)
     memory_used: SignedTotal = field(name="memoryUsed", default=0)
+    memory_max: SignedTotal = field(name="maxMemory", default=0)
     disk_used: SignedTotal = field(name="diskUsed", default=0)
     cores: Count = field(name="totalCores", default=0)
     cached_partitions: SignedCount = field(name="rddBlocks", default=0)
