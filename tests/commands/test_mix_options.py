@@ -141,6 +141,8 @@ def test_the_daemon_s_mix_has_a_budget_and_a_span() -> None:
     told = plan("--eviction", "mix", "--may-lose", "2%", "--room-within", "3s")
     assert told.attachment.levers
     assert (told.settings.levers.may_lose_ratio, told.settings.levers.room_within_ms) == (0.02, 3000)
+    assert told.attachment.spark_idle_ms == 2000
+    assert plan("--eviction", "mix", "--idle-after", "1m").attachment.spark_idle_ms == 60_000
 
 
 @pytest.mark.parametrize(
@@ -148,6 +150,8 @@ def test_the_daemon_s_mix_has_a_budget_and_a_span() -> None:
     [
         (("--may-lose", "2%"), "--may-lose: requires --eviction mix"),
         (("--room-within", "3s"), "--room-within: requires --eviction mix"),
+        (("--idle-after", "3s"), "--idle-after: requires --eviction mix"),
+        (("--eviction", "mix", "--idle-after", "soon"), "--idle-after: 'soon' is not a duration"),
         (("--eviction", "mix", "--may-lose", "101%"), "--may-lose: '101%' is not a share"),
         (("--eviction", "mix", "--may-lose", "-1%"), "--may-lose: '-1%' is not a share"),
         (("--eviction", "mix", "--may-lose", "nan"), "--may-lose: 'nan' is not a share"),

@@ -66,6 +66,7 @@ class PreemptionOptions(NamedTuple):
     may_lose: str | None = None
     room_within: str | None = None
     second_worth: float | None = None
+    idle_after: str | None = None
     budgets: Path | None = None
     allow_priority: bool = False
     cap_queue: bool = False
@@ -152,6 +153,13 @@ _PREEMPTION = (
         metavar="W",
         help="With --eviction mix: seconds of lost research work that one second of a waiting production"
         " container is worth. 0: the least lost work counts alone.  [default: 1]",
+    ),
+    click.option(
+        "--idle-after",
+        cls=RareOption,
+        metavar="SPAN",
+        help="With --eviction mix: how long an executor of Spark has had no task before it counts as idle,"
+        " for example 1m.  [default: 2s]",
     ),
     click.option(
         "--budgets",
@@ -438,6 +446,9 @@ def plan_of(
         attachment = msgspec.structs.replace(
             attachment, levers=True, budgets=levers.budgets, loss_window_ms=levers.window_ms
         )
+    if preemption.idle_after is not None:
+        idle_ms = span_ms_of("--idle-after", preemption.idle_after)
+        attachment = msgspec.structs.replace(attachment, spark_idle_ms=idle_ms)
     return Plan(
         cluster=address,
         attachment=attachment,
@@ -513,6 +524,7 @@ def levers_of(preemption: PreemptionOptions, mode: Mode, budgets_file: BudgetsFi
             ("--may-lose", preemption.may_lose),
             ("--room-within", preemption.room_within),
             ("--second-worth", preemption.second_worth),
+            ("--idle-after", preemption.idle_after),
         ):
             if value is not None:
                 raise BadInput(option, "requires --eviction mix", "add --eviction mix, or remove it")

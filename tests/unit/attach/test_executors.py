@@ -292,6 +292,21 @@ def test_bound_of_near_blocks_holds_in_95_of_100_moves(peers, blocks):
 SERVED = BlockPlaces(removes_idle=True)
 
 
+@pytest.mark.parametrize(
+    ("rested_ms", "active", "idle"),
+    [
+        (2000, (), ["1", "2"]), (1999, (), []), (None, (), ["1", "2"]),
+        (2000, (stage(2, complete=8, wrote={"2": (8, 1)}),), ["1"]),  # 2 had tasks there, and has none now
+    ],
+)  # fmt: skip
+def test_an_executor_is_idle_when_it_had_no_task_for_the_span_of_the_option(rested_ms, active, idle):
+    ended = () if rested_ms is None else (Stage(1, completed=launched(rested_ms)),)
+    now = tuple(StageNow(each, (), SPANS) for each in active)
+    look = DriverLook((executor("1"), executor("2")), now, (), attempts=(*ended, *active))
+    found = costs(look, TERMS._replace(idle_ms=2000), NOW_MS, places=SERVED)
+    assert [name for name, each in found.items() if each.is_idle] == idle
+
+
 def test_an_idle_executor_with_a_shuffle_service_costs_nothing_and_moves_nothing():
     look = DriverLook(
         (executor("1"), executor("2", blocks=1)), (), (stage(1, wrote={"1": (4, 10), "2": (4, 10)}),)

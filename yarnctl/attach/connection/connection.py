@@ -76,7 +76,8 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     An executor of Spark: ``spark_move_bytes_per_ms`` at which its blocks move, ``spark_leave_ms`` from its
     last task's end, ``spark_return_ms`` from a new container until it works (docs/facts/spark.md, 2);
-    ``spark_order_ms`` until it begins no further task (docs/spark.md). A rescale interrupts a job of Flink
+    ``spark_order_ms`` until it begins no further task (docs/spark.md); it counts as idle ``spark_idle_ms``
+    after its last stage. A rescale interrupts a job of Flink
     for ``flink_lower_ms`` with fewer workers, for ``flink_raise_ms`` with more (docs/facts/flink.md).
     """
 
@@ -135,6 +136,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     spark_leave_ms: int = 2_000
     spark_return_ms: int = 12_000
     spark_order_ms: int = 1_500
+    spark_idle_ms: int = 2_000
     flink_lower_ms: int = 7_000
     flink_raise_ms: int = 10_000
 

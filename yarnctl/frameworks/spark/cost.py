@@ -27,7 +27,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from yarnctl.frameworks.spark.configuration import LOCAL_BLOCKS, BlockPlaces
-from yarnctl.frameworks.spark.rest import Executor, Stage, StageTask
+from yarnctl.frameworks.spark.rest import Executor, Stage, StageTask, instant_ms
 
 CHANCE, DEVIATIONS = 0.95, 1.645  # The latter: standard deviations of a normal distribution with this chance
 EXACT_MAX = 100
@@ -42,13 +42,15 @@ class CostTerms(NamedTuple):
 
     ``leave_ms``: from the last task's end, with nothing to move, until the container is gone. ``return_ms``:
     from a new container until its executor works. ``order_ms``: from the look that predicts until the
-    executor begins no further task; another task follows one that ends sooner.
+    executor begins no further task; another task follows one that ends sooner. ``idle_ms``: how long an
+    executor has had no task before it counts as idle.
     """
 
     move_bytes_per_ms: int
     leave_ms: int
     return_ms: int
     order_ms: int
+    idle_ms: int = 0
 
 
 class StageNow(NamedTuple):
@@ -88,10 +90,11 @@ class DriverLook(NamedTuple):
 
 
 class Together(NamedTuple):
-    """The cores of all active executors, and the number of executors on each host."""
+    """The cores of all active executors, the number of executors on each host, and those that are idle."""
 
     cores: int
     hosts: Counter[str]
+    idle: frozenset[str]
 
 
 AgainKind = Literal["map", "reduce"]
@@ -160,7 +163,8 @@ def costs(
     """Return the prediction for each active executor by its id, the earliest to leave first."""
     alive = [each for each in look.executors if each.is_active and not each.is_driver]
     rests = _rests(look.active, now_ms)
-    together = Together(sum(max(1, each.cores) for each in alive), Counter(map(_host, alive)))
+    idle = _idle(alive, look, rests, now_ms - terms.idle_ms) if places.removes_idle else frozenset()
+    together = Together(sum(max(1, each.cores) for each in alive), Counter(map(_host, alive)), idle)
     stages = tuple(StageEnd(now, _stage_ends_ms(now, now_ms)) for now in look.active)
     predicted = {
         each.executor: _cost(each, together, look, stages, rests, terms, places, ratios) for each in alive
@@ -220,6 +224,22 @@ def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
     return found
 
 
+def _idle(
+    alive: Sequence[Executor], look: DriverLook, rests: Mapping[str, int], since_ms: int
+) -> frozenset[str]:
+    """Return the executors without cached partitions that have had no task since an instant.
+
+    The end of a task in an active stage is not known: who had one there counts as busy until the stage ends.
+    """
+    ended = (instant_ms(each.completed) for each in look.attempts)
+    if any(now.stage.waiting > 0 for now in look.active) or max(ended, default=-1) > since_ms:
+        return frozenset()
+    busy = set(rests).union(*(now.stage.by_executor for now in look.active))
+    return frozenset(
+        each.executor for each in alive if each.executor not in busy and each.cached_partitions <= 0
+    )
+
+
 def _cost(
     executor: Executor,
     together: Together,
@@ -232,8 +252,7 @@ def _cost(
 ) -> ExecutorCost:
     rest_ms = rests.get(executor.executor, 0)
     last_ms = _last_end_ms(rest_ms, look.active, terms.order_ms)
-    works = executor.executor in rests or any(now.stage.waiting > 0 for now in look.active)
-    if places.removes_idle and not works and executor.cached_partitions <= 0:
+    if executor.executor in together.idle:
         return ExecutorCost(last_ms + terms.leave_ms, 0, 0, 0, 0)
     moved = executor.cached_bytes + sum(
         stage.by_executor[executor.executor].shuffle_write

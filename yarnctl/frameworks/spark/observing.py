@@ -64,6 +64,7 @@ class ExecutorObserver:
             settings.spark_leave_ms,
             settings.spark_return_ms,
             settings.spark_order_ms,
+            settings.spark_idle_ms,
         )
 
     def observe(self, victims: Sequence[str]) -> dict[str, ObservedVictim]:
