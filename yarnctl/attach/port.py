@@ -233,7 +233,7 @@ class AttachedPort:
                 # Data that a job's owner wrote must not hide the open orders.
                 cluster = "unreachable"
                 self._connection.last_problem = ClusterFault(fault_text(problem)[:FAULT_MAX])
-        tasks, late = self._observe_victims(request.victims)
+        tasks, late, bound_ms = self._observe_victims(request.victims)
         facts += self._safely(lambda: self._orders(request))
         if request.cluster and cluster != "unreachable":
             for each in self._saved_work:
@@ -252,6 +252,7 @@ class AttachedPort:
             held=() if self._held is None else self._held.held(now_ms),
             consents=() if self._held is None else self._held.consents(),
             group_ms=self._group_ms(tasks) if self.attachment.levers else {},
+            bound_ms=bound_ms,
         )
 
     def _cluster(self, request: ObservationRequest, facts: list[Fact]) -> tuple[Snapshot | None, str]:
@@ -384,8 +385,12 @@ class AttachedPort:
         self._connection.settling = False
         return True
 
-    def _observe_victims(self, victims: tuple[str, ...]) -> tuple[dict[str, tuple[TaskView, ...]], set[str]]:
+    def _observe_victims(
+        self, victims: tuple[str, ...]
+    ) -> tuple[dict[str, tuple[TaskView, ...]], set[str], dict[str, int]]:
+        """Return the tasks of those that answered, those that are late, and the bounds of lost work."""
         tasks: dict[str, tuple[TaskView, ...]] = {}
+        bound_ms: dict[str, int] = {}
         of_kind: dict[str, list[str]] = {}
         for name in victims:
             of_kind.setdefault(self._kind_of(name), []).append(name)
@@ -399,9 +404,10 @@ class AttachedPort:
         for name, each in seen.items():
             if not isinstance(each, Problem):
                 tasks[name] = self._unmodelled.modelled(name, each.tasks)
+                bound_ms |= each.bound_ms
                 if each.sizes is not None:
                     self._observer.sizes[name] = each.sizes
-        return tasks, {name for name, each in seen.items() if isinstance(each, LateAnswer)}
+        return tasks, {name for name, each in seen.items() if isinstance(each, LateAnswer)}, bound_ms
 
     def _group_ms(self, tasks: Mapping[str, tuple[TaskView, ...]]) -> dict[str, int]:
         """Return how long tasks that can be suspended work on one key group, where that is not short."""

@@ -101,6 +101,7 @@ class _Deferred(msgspec.Struct):
     held: tuple[HeldTime, ...] = ()
     consents: tuple[JobConsent, ...] = ()
     group_ms: dict[str, int] = {}
+    bound_ms: dict[str, int] = {}
 
 
 def _merged(before: tuple[TaskView, ...], now: tuple[TaskView, ...]) -> tuple[TaskView, ...]:
@@ -257,12 +258,16 @@ class Controller:
         facts = _take(effects, observation, self._orders, self._looks)
         missing = self._observe(effects, observation, cluster)
         of_tasks = self._deferred or observation
-        shown, spans = of_tasks.tasks, of_tasks.group_ms
+        shown, group_ms, bound_ms = of_tasks.tasks, of_tasks.group_ms, of_tasks.bound_ms
         step = self._close(effects, missing, now_ms)
         tasks = self._inputs.tasks(shown, observation.tasks)
-        written = [task.attempt for each in tasks.values() for task in each if task.attempt in spans]
+        written = [task.attempt for each in tasks.values() for task in each]
         observed = msgspec.structs.replace(
-            observed, facts=facts, tasks=tasks, group_ms={name: spans[name] for name in written}
+            observed,
+            facts=facts,
+            tasks=tasks,
+            group_ms={name: group_ms[name] for name in written if name in group_ms},
+            bound_ms={name: bound_ms[name] for name in written if name in bound_ms},
         )
         led = bool(opening or step.records or step.actions)
         inputs = self._inputs.close(observed, observation, led=led, goes_on=bool(missing), changed=changed)
@@ -353,6 +358,7 @@ class Controller:
         for name, tasks in observation.tasks.items():
             held.tasks[name] = _merged(held.tasks.get(name, ()), tasks)
         held.group_ms.update(observation.group_ms)
+        held.bound_ms.update(observation.bound_ms)
         self._note_unanswered(held, observation.unreachable, "unreachable")
         held.unanswered.update(dict.fromkeys(observation.late, "late"))  # read again with the next snapshot
         if self.now_ms - held.since_ms >= self.settings.look_age_max_ms:
@@ -468,7 +474,7 @@ class Controller:
             self._note_unanswered(held, unanswered, "not-observed")
             if not unanswered:  # too many rounds: a job that was not read is not marked as silent
                 held.unanswered.update(dict.fromkeys(plan.missing, "not-observed"))
-        self._commit(effects, plan, now_ms, held.snapshot)
+        self._commit(effects, plan, now_ms, held)
         self._looks.not_granted.note(cluster_demand.granted, held.snapshot, held.as_of_ms)
         if self.settings.governed:
             lacking = [one.demand.trigger for one in plan.planned]
@@ -496,8 +502,9 @@ class Controller:
             deferred.demand, deferred.open_orders = demand(inputs, self.ledger, self.settings), standing
         return deferred.demand
 
-    def _commit(self, effects: Effects, plan: Plan, now_ms: int, snapshot: Snapshot) -> None:
+    def _commit(self, effects: Effects, plan: Plan, now_ms: int, deferred: _Deferred) -> None:
         """Turn a plan into decisions, orders and actions."""
+        snapshot = deferred.snapshot
         views = {view.application: view for view in snapshot.applications}
         said: set[str] = set()
         for planned in plan.planned:
@@ -507,7 +514,7 @@ class Controller:
                 continue
             if choice.picks:
                 self._looks.refused.pop(trigger.application, None)
-                effects.add(self._order(planned, now_ms, views))
+                effects.add(self._order(planned, now_ms, views, deferred.bound_ms))
                 continue
             if trigger.application in said:
                 continue
@@ -518,11 +525,18 @@ class Controller:
                     records.Refusal(now_ms, trigger, why, choice.refused_jobs, choice.refused_tasks)
                 )
 
-    def _order(self, planned: Planned, now_ms: int, views: Mapping[str, ApplicationView]) -> Effects:
+    def _order(
+        self,
+        planned: Planned,
+        now_ms: int,
+        views: Mapping[str, ApplicationView],
+        bound_ms: Mapping[str, int],
+    ) -> Effects:
         """Enter one decision's picks into the ledger and make their requests."""
         choice = planned.choice
         names, groups = name_orders(choice.picks, self.ledger.issued)
-        decision = decision_of(planned, self.ledger.decisions + 1, names, groups, now_ms, views)
+        number = self.ledger.decisions + 1
+        decision = decision_of(planned, number, names, groups, now_ms, views, bound_ms)
         self.ledger.apply(decision)
         orders = [self.ledger.open[name] for name in names]
         return Effects((decision,), [requested(order, self.settings, orders) for order in orders])

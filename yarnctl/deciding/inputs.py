@@ -83,7 +83,7 @@ class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_d
     ``since_ms``: the step before. ``as_of_ms`` None: ``at_ms``. ``change`` None: there was no snapshot.
     ``tasks``: of the jobs that answered, what a choice has read; a job that answered before may add to it.
     ``memory``: the state that unwritten observations left (None: none since the last written step).
-    ``group_ms``: of the attempts in ``tasks``.
+    ``group_ms``, ``bound_ms``: of the attempts in ``tasks``.
     ``held`` and ``consents``: with a snapshot, those that differ from what was written last;
     ``held_gone`` (payer and window) and ``consents_gone``: those that are no longer there.
     """
@@ -103,6 +103,7 @@ class Observed(msgspec.Struct, frozen=True, tag="observed", kw_only=True, omit_d
     held_gone: tuple[tuple[str, int], ...] = ()
     consents_gone: tuple[str, ...] = ()
     group_ms: Mapping[str, int] = {}
+    bound_ms: Mapping[str, int] = {}
 
 
 class InputReader:
@@ -134,6 +135,7 @@ class InputReader:
             held=tuple(self.held.values()),
             consents=tuple(self.consents.values()),
             group_ms=observed.group_ms,
+            bound_ms=observed.bound_ms,
         )
 
 

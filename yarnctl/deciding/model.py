@@ -351,6 +351,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
       ``consents``: of each unfinished job whose tag allows a loss. Both also without a snapshot.
     * ``group_ms``: attempt -> how long it works on one key group, at whose end it can be suspended. Those for
       which it is unknown or short are left out.
+    * ``bound_ms``: attempt -> the lost work that is not exceeded with a chance of 95 % when it is drained,
+      where that is more than 0. No choice depends on it.
     """
 
     now_ms: int
@@ -364,6 +366,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[HeldTime, ...] = ()
     consents: tuple[JobConsent, ...] = ()
     group_ms: Mapping[str, int] = {}
+    bound_ms: Mapping[str, int] = {}
 
 
 # --- actions: what the port is to do ----------------------------------------------------------

@@ -92,10 +92,15 @@ def decision_of(
     groups: tuple[str, ...],
     now_ms: int,
     views: Mapping[str, ApplicationView],
+    bound_ms: Mapping[str, int],
 ) -> Decision:
-    """Return the record of a choice whose picks were given these order ids and groups."""
+    """Return the record of a choice whose picks were given these order ids and groups.
+
+    ``bound_ms``: as in the observation with the tasks.
+    """
     choice = planned.choice
     named = dict.fromkeys((planned.demand.trigger.application, *(pick.application for pick in choice.picks)))
+    attempts = {order: pick.task.attempt for order, pick in zip(orders, choice.picks, strict=True)}
     return Decision(
         number=number,
         at_ms=now_ms,
@@ -110,6 +115,7 @@ def decision_of(
         refused_tasks=choice.refused_tasks,
         levers=choice.pulls,
         names={each: name_of(views[each]) for each in named},
+        bound_ms={order: bound_ms[name] for order, name in attempts.items() if name in bound_ms},
     )
 
 

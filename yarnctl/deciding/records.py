@@ -89,6 +89,7 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True, omit_d
     ``total`` is the cluster's size: with it a reader computes what part of the cluster a key stands for.
     Of a mix, ``levers[i]`` is what ``orders[i]`` pulls, with its predicted time and cost. ``names``: of the
     requesting application and of those picked from, which people still want to know after these have ended.
+    ``bound_ms``: order -> the lost work that is not exceeded with a chance of 95 %, where it is known.
     """
 
     number: int
@@ -104,6 +105,7 @@ class Decision(msgspec.Struct, frozen=True, tag="decision", kw_only=True, omit_d
     refused_tasks: tuple[RefusedTask, ...]
     levers: tuple[LeverPull, ...] = ()
     names: Mapping[str, ApplicationName] = {}
+    bound_ms: Mapping[str, int] = {}
 
     @property
     def pulls(self) -> tuple[LeverPull | None, ...]:

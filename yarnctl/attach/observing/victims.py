@@ -27,10 +27,11 @@ ATTEMPT_MAX = 200  # The maximum number of characters of an attempt's id
 
 
 class Victim(NamedTuple):
-    """The observed tasks and sizes of one job."""
+    """The observed tasks and sizes of one job; ``bound_ms``: as in an observation."""
 
     tasks: tuple[TaskView, ...]
     sizes: Sizes | None
+    bound_ms: Mapping[str, int] = {}
 
 
 ObservedVictim = Victim | Problem  # A Problem: the application did not answer
@@ -71,6 +72,8 @@ def sound(victim: Victim, held: Held) -> Victim:
             raise Unreadable(f"the answer contains a number outside of -1 to {NUMBER_MAX}")
         if not -NUMBER_MAX <= each.since_ms <= NUMBER_MAX:
             raise Unreadable("the answer contains an impossible time")
+    if any(bound_ms > NUMBER_MAX for bound_ms in victim.bound_ms.values()):
+        raise Unreadable(f"the answer bounds lost work by more than {NUMBER_MAX} ms")
     return victim
 
 

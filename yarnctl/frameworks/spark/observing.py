@@ -158,7 +158,12 @@ class ExecutorObserver:
             _view(application, each, held, predicted[name], now_ms - charged[name], name not in staying)
             for name, each in shown.items()
         ]
-        return Victim(tuple(sorted(tasks)), sizes_of(held.containers.values()))
+        bound_ms = {
+            name_of(application, name): predicted[name].bound_ms
+            for name in shown
+            if predicted[name].bound_ms > 0
+        }
+        return Victim(tuple(sorted(tasks)), sizes_of(held.containers.values()), bound_ms)
 
     def _predicted(self, application: str, look: DriverLook, now_ms: int) -> dict[str, ExecutorCost]:
         self._again = {name: each for name, each in self._again.items() if name in self._reader.allowed}

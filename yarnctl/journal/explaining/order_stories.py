@@ -149,6 +149,7 @@ class OrderStories:
                 next_jobs=tuple(job for job in record.refused_jobs if job.application != pick.application),
                 next_tasks=tuple(next_tasks.get(pick.application, ())),
                 lever=msgspec.UNSET if pull is None else pull.lever,
+                bound_ms=record.bound_ms.get(name, msgspec.UNSET),
             )
         kept: tuple[dict[str, OrderStory], dict[str, ApplicationName]] = self.newest, self._names
         for each in kept:

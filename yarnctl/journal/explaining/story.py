@@ -68,6 +68,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
       of ``trigger``, which was short of ``shortfall`` containers. ``serves`` of its requests are met once all
       of ``group`` are free. ``names``: of the applications here that decisions name.
     * ``order_verb``: what the order demands; ``lever``: of a mix, with its predicted time and cost.
+      ``bound_ms``: the lost work that is not exceeded with a chance of 95 %.
       ``observed``: made by a daemon that only observes.
     * ``sent``: the outcome of its request at ``sent_at_ms`` ("": none yet), which ``sent_why`` explains.
     * ``state``: after the last event; ``why``: its reason as text, or the event, ``reason_code`` as code.
@@ -127,6 +128,7 @@ class OrderStory(msgspec.Struct, kw_only=True):
     receiver_application: str = ""
     exchanged_for: str = ""
     lever: Lever | msgspec.UnsetType = msgspec.UNSET
+    bound_ms: int | msgspec.UnsetType = msgspec.UNSET
     left: str | msgspec.UnsetType = msgspec.UNSET
     left_node: str | msgspec.UnsetType = msgspec.UNSET
 

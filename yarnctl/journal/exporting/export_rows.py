@@ -38,7 +38,7 @@ COLUMNS: Mapping[Kind, Mapping[str, str]] = {
         "victim_queue": "string", "attempt": "string", "container": "string", "node": "string",
         "memory_mib": "int64", "vcores": "int64", "serves": "int64", "verb": "string", "lever": "string",
         "predicted_free_ms": "int64", "predicted_lost_ms": "int64", "predicted_overhead_ms": "int64",
-        "remaining_ms": "int64", "would": "bool",
+        "remaining_ms": "int64", "would": "bool", "predicted_bound_ms": "int64",
     },
     "transitions": {
         "line": "int64", "at": "instant", "order": "string", "source": "string", "event": "string",
@@ -145,7 +145,7 @@ class ExportRows:
                     pick.application, victim.user, victim.queue, task.attempt, task.container, task.node,
                     task.size[0], task.size[1], pick.serves, verb_of(task, self._settings, pull),
                     None if lever is None else lever.kind, *spans,
-                    task.remaining_ms if task.remaining_ms >= 0 else None, would,
+                    task.remaining_ms if task.remaining_ms >= 0 else None, would, record.bound_ms.get(order),
                 ),
             )  # fmt: skip
             self._losses.charge(order, record.at_ms, task.size, pull, task.remaining_ms)
