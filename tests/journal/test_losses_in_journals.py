@@ -11,17 +11,21 @@ from tests.golden.mix_tables import NOW_MS, mix_settings, rules
 from tests.golden.tables import app, cluster, seen, task, with_
 from tests.property.playing import require_replayed
 from tests.property.stories import STORIES, job, mix, tell, three_nodes
-from tests.unit.deciding.test_mix import SHARES, a_map
+from tests.unit.deciding.test_mix import HELD as FREE_TO_LOSE
+from tests.unit.deciding.test_mix import MIX, SHARES, a_map
 from yarnctl.deciding.controller import Controller
 from yarnctl.deciding.held_windows import MARK_MS
 from yarnctl.deciding.inputs import Observed
 from yarnctl.deciding.ledger_state import LedgerState
 from yarnctl.deciding.loss_budget import LossState
 from yarnctl.deciding.model import Accepted, HeldTime, JobConsent, Kill
-from yarnctl.deciding.records import Record, State, decode, encode
+from yarnctl.deciding.records import Decision, Record, State, decode, encode
 from yarnctl.deciding.settings import LeverSettings
 from yarnctl.errors import Different
 from yarnctl.journal.chain import MemoryJournal
+from yarnctl.journal.explaining.explain import explain, in_words
+from yarnctl.journal.exporting.export_rows import COLUMNS, ExportRows
+from yarnctl.journal.file import Line
 from yarnctl.journal.fold import Fold, ledger_of
 
 HOUR_MS = 3_600_000
@@ -132,6 +136,67 @@ def test_how_long_a_key_group_takes_is_an_input_and_stays_with_the_order():
     left = decode(encode(folded(records).state()))
     assert isinstance(left, State)
     assert [each.group_ms for each in folded([left]).ledger.open.values()] == [6500]
+
+
+def drained(bound_ms: dict[str, int]) -> list[Record]:
+    """Return the journal of one drain: of two executors the first is expected to lose less."""
+    controller = Controller(MIX, validate=True)
+    executors = [
+        task(name, 3000, kind="executor", since_ms=NOW_MS - lost_ms, cost_ms=9000)
+        for name, lost_ms in (("e1", 1500), ("e2", 2000))
+    ]
+    snapshot = cluster(app("r", "research", 3), app("p", "production", 1, 1), guaranteed=SHARES)
+    look = seen(snapshot, {"r": executors}, now_ms=NOW_MS)
+    step = controller.step(msgspec.structs.replace(look, held=FREE_TO_LOSE, bound_ms=bound_ms))
+    records = list(step.records)
+    for action in step.actions:
+        records += controller.settle(action, Accepted())
+    journal = MemoryJournal()
+    journal.append(records)
+    require_replayed(journal)
+    return [decode(encode(each)) for each in records]
+
+
+def decided(records: list[Record]) -> tuple[list[Record], Decision]:
+    """Return what was decided, without the bound, and the decision."""
+    [decision] = [each for each in records if isinstance(each, Decision)]
+    rest = [each for each in records if not isinstance(each, Decision | Observed)]
+    return [*rest, msgspec.structs.replace(decision, bound_ms={})], decision
+
+
+@pytest.mark.parametrize("bound_ms", [{"e1": 8000, "e2": 2000}, {"e1": 1, "e2": 10**12}, {"e2": 9000}])
+def test_bound_of_lost_work_is_written_and_changes_no_choice(bound_ms):
+    same, decision = decided(drained(bound_ms))
+    assert same == decided(drained({}))[0]
+    assert decision.picks[0].task.attempt == "e1"
+    assert decision.bound_ms == ({"o-000001": bound_ms["e1"]} if "e1" in bound_ms else {})
+
+
+def test_bound_of_lost_work_that_is_not_known_takes_no_space():
+    assert not any(b"bound_ms" in encode(each) for each in drained({}))
+
+
+@pytest.mark.parametrize(
+    ("bound_ms", "text"),
+    [
+        ({"e1": 8000}, "1.5 s of work lost, at most 8 s in 95 of 100 drains, 9 s of overhead"),
+        ({}, "1.5 s of work lost, 9 s of overhead"),
+    ],
+)
+def test_explain_prints_expected_loss_and_its_bound(bound_ms, text):
+    explanation = explain(drained(bound_ms), "o-000001")
+    assert text in "\n".join(in_words(explanation))
+    [story] = msgspec.to_builtins(explanation)["orders"]
+    assert story.get("bound_ms") == bound_ms.get("e1")
+
+
+@pytest.mark.parametrize("bound_ms", [{"e1": 8000}, {}])
+def test_export_has_a_column_for_the_bound(bound_ms):
+    rows = ExportRows()
+    lines = [Line(number, each, b"") for number, each in enumerate(drained(bound_ms), 1)]
+    [order] = [row for line in lines for row in rows.of(line) if row.kind == "orders"]
+    values = dict(zip(COLUMNS["orders"], order.values, strict=True))
+    assert (values["predicted_lost_ms"], values["predicted_bound_ms"]) == (1500, bound_ms.get("e1"))
 
 
 def test_without_a_price_no_span_is_kept():

@@ -609,10 +609,13 @@ def mapping_driver(fake: FakeCluster, tags: str) -> Driver:
 )
 def test_a_drain_in_a_map_stage_is_charged_what_its_owner_chose(fake, tags, lost_ms):
     mapping_driver(fake, tags)
-    shown = observed(looking(fake, levers=True))
+    port = looking(fake, levers=True)
+    shown = observed(port)
     assert {name[-1]: fake.now_ms - each.since_ms for name, each in shown.items()} == {
         "1": lost_ms, "2": 0, "3": 0
     }  # fmt: skip
+    bound_ms = port.observe(ObservationRequest(victims=(SPARK,))).bound_ms
+    assert bound_ms == {name: 5 * 4000 for name in shown if name.endswith("1")}, "none where it is 0"
 
 
 def test_maps_that_ran_again_make_the_next_drain_dearer(fake):

@@ -129,3 +129,11 @@ def test_numbers_of_an_unknown_framework_have_bounds(field, number, is_sound):
     else:
         with pytest.raises(Unreadable, match="outside of -1"):
             sound(victim, held)
+
+
+def test_bound_of_lost_work_has_a_bound_itself():
+    held = Held({})
+    victim = Victim((), None, {"a": NUMBER_MAX})
+    assert sound(victim, held) == victim
+    with pytest.raises(Unreadable, match="bounds lost work by more"):
+        sound(victim._replace(bound_ms={"a": NUMBER_MAX + 1}), held)
