@@ -73,8 +73,8 @@ REASONS: dict[str, str] = {
     "killed-lately": "attempts of this task were killed within the window of the loss budget",
     "not-worth": "to wait for its end costs less than to free its container",
     "executor-stays": (
-        "the application keeps its minimum, other executors or workers are leaving, or the length of its"
-        " tasks is unknown"
+        "the application keeps its minimum, other executors or workers are leaving, its cached partitions"
+        " find no memory elsewhere, or the length of its tasks is unknown"
     ),
     "on-trial": "one suspension at a time is tried until one has freed its container",
     "left-alone": "the job's tag, user or queue opts out",

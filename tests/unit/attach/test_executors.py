@@ -413,33 +413,42 @@ PARTITIONS = (Stage(0, complete=4, run_ms=8_000), Stage(1, complete=2, run_ms=10
 def test_the_last_bears_that_the_whole_cache_is_computed_again():
     """Three partitions, by tasks of 5 s; they have room in the memory of either."""
     alive = (
-        executor("1", "h1", memory=9_000_000, blocks=2),
-        executor("2", "h2", cached=9_000_000, memory=9_000_000, blocks=1),
+        executor("1", "h1", memory=12_000_000, blocks=2),
+        executor("2", "h2", cached=9_000_000, memory=12_000_000, blocks=1),
     )
     found = costs(DriverLook(alive, (), (), PARTITIONS), TERMS, NOW_MS)
     assert {name: each.lost_ms for name, each in found.items()} == {"1": 0, "2": 3 * 5_000}
 
 
 @pytest.mark.parametrize(
-    ("memory", "lost_s"),
-    [(3_000_000, [0, 0, 40]), (2_000_000, [0, 13, 27]), (1_000_000, [13, 13, 13]), (0, [40, 0, 0])],
-)
-def test_partitions_without_room_in_the_executors_that_stay_are_computed_again(memory, lost_s):
-    """Eight partitions of three times 1 MB, by tasks of 5 s."""
-    blocks = (4, 3, 1)
-    alive = tuple(
-        executor(str(at), f"h{at}", cached=1_000_000, memory=memory, blocks=blocks[at]) for at in range(3)
-    )
+    ("memory", "may_leave"),
+    [
+        (4_000_000, ["0", "1", "2"]),  # even one has room for all
+        (3_100_000, ["0"]),  # each wastes the room of a partition: two have 5.5 MB, one has too little
+        (1_900_000, ["0"]), (1_800_000, []), (0, []),
+    ],
+)  # fmt: skip
+def test_an_executor_whose_partitions_find_no_memory_elsewhere_stays(memory, may_leave):
+    """Nine partitions, 3 MB in all, on three executors."""
+    alive = tuple(executor(str(at), f"h{at}", cached=1_000_000, memory=memory, blocks=3) for at in range(3))
     found = costs(DriverLook(alive, (), (), PARTITIONS), TERMS, NOW_MS)
-    assert [round(each.lost_ms / 1000) for each in found.values()] == lost_s
-    assert [round(each.bound_ms / 1000) for each in found.values()] == lost_s
+    assert [name for name, each in found.items() if each.room_in_ms >= 0] == may_leave
+    assert list(found)[: 3 - len(may_leave)] == [name for name, each in found.items() if each.room_in_ms < 0]
+
+
+def test_an_executor_without_cached_partitions_leaves_where_memory_is_full():
+    alive = (executor("1", memory=9), executor("2", "h2", cached=9, memory=9, blocks=1))
+    found = costs(DriverLook(alive, (), (), PARTITIONS), TERMS, NOW_MS)
+    assert found["1"].room_in_ms >= 0
+    assert found["1"].lost_ms == 0
 
 
 def test_who_may_not_leave_keeps_the_cache():
     """The end of executor 1 is not known: it stays."""
-    alive = tuple(executor(str(at), f"h{at}", cached=9, memory=18, blocks=1) for at in (1, 2))
+    alive = tuple(executor(str(at), f"h{at}", cached=9, memory=36, blocks=1) for at in (1, 2))
     now = StageNow(stage(2, complete=0), running(("1", 100)), ())
-    assert costs(DriverLook(alive, (now,), (), PARTITIONS), TERMS, NOW_MS)["2"].lost_ms == 0
+    found = costs(DriverLook(alive, (now,), (), PARTITIONS), TERMS, NOW_MS)
+    assert (found["2"].room_in_ms >= 0, found["2"].lost_ms) == (True, 0)
 
 
 def test_the_driver_and_executors_that_are_gone_are_no_candidates():

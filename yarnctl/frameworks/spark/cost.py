@@ -11,9 +11,9 @@
 * In a reduce stage Spark does not inform running tasks of the new place of moved blocks (SPARK-44635). So
   each order repeats at most one task for each remaining core. Between stages none.
 * Shuffle blocks on reliable storage (Celeborn, Uniffle) neither move nor run again.
-* Cached partitions move to executors whose storage memory has room; the others are lost and computed again,
-  all if nobody stays. An executor bears what it adds if those that would leave sooner leave too. So the sum
-  is never less than the lost work, whichever leave.
+* Cached partitions move to memory of executors that stay. An executor with partitions that find none never
+  leaves, and begins no task (tried): it is not a candidate. If nobody stays, all are computed again, and the
+  executor that would leave last bears that.
 
 Sources: docs/facts/spark.md, 3, 4, 6 and 9.
 """
@@ -169,12 +169,18 @@ def costs(
     predicted = {
         each.executor: _cost(each, together, look, stages, rests, terms, places, ratios) for each in alive
     }
-    found = {name: predicted[name] for name in sorted(predicted, key=lambda name: _leaves(name, predicted))}
-    known = [name for name, each in found.items() if each.room_in_ms >= 0]
-    for name, again_ms in zip(known, cache_again_ms(alive, known, look.finished), strict=True):
-        lost_ms, bound_ms = found[name].lost_ms + again_ms, found[name].bound_ms + again_ms
-        found[name] = found[name]._replace(lost_ms=lost_ms, bound_ms=bound_ms)
-    return found
+    known = sorted(
+        (name for name, each in predicted.items() if each.room_in_ms >= 0),
+        key=lambda name: _leaves(name, predicted),
+    )
+    kept = no_memory_for(alive, known)
+    for name in kept:
+        predicted[name] = predicted[name]._replace(room_in_ms=-1)
+    if known and len(known) == len(alive) and not kept:
+        cost, again_ms = predicted[known[-1]], _cache_again_ms(alive, look.finished)
+        lost_ms, bound_ms = cost.lost_ms + again_ms, cost.bound_ms + again_ms
+        predicted[known[-1]] = cost._replace(lost_ms=lost_ms, bound_ms=bound_ms)
+    return {name: predicted[name] for name in sorted(predicted, key=lambda name: _leaves(name, predicted))}
 
 
 class StageEnd(NamedTuple):
@@ -195,23 +201,29 @@ def _leaves(name: str, predicted: Mapping[str, ExecutorCost]) -> tuple[int, str]
     return predicted[name].room_in_ms, name
 
 
-def cache_again_ms(
-    executors: Sequence[Executor], leaving: Sequence[str], finished: Sequence[Stage]
-) -> Iterator[int]:
-    """Yield the time to compute cached partitions again that each executor adds, leaving in this order.
+def no_memory_for(executors: Sequence[Executor], leaving: Sequence[str]) -> set[str]:
+    """Return those, of executors that leave in this order, whose cached partitions find no memory elsewhere.
 
-    A partition takes as long as a task of the finished stage with the longest ones.
+    Each of the others may have less room left than one partition needs. The last one needs none.
     """
     partitions = sum(max(0, each.cached_partitions) for each in executors)
-    task_ms = max((each.run_ms / each.complete for each in finished if each.complete > 0), default=0.0)
     used = sum(max(0, each.memory_used) for each in executors)
-    staying, lost_ms = {each.executor: max(0, each.memory_max) for each in executors}, 0
-    room = sum(staying.values())
+    room = {each.executor: max(0, each.memory_max) - used / max(1, partitions) for each in executors}
+    cached = {each.executor for each in executors if each.cached_partitions > 0}
+    total, found = sum(room.values()), set[str]()
     for name in leaving:
-        room -= staying.pop(name)
-        part = max(0.0, 1 - room / used) if staying and used else float(not staying)
-        before_ms, lost_ms = lost_ms, int(part * partitions * task_ms)
-        yield lost_ms - before_ms
+        if name in cached and len(room) > 1 and total - room[name] < used:
+            found.add(name)
+        else:
+            total -= room.pop(name)
+    return found
+
+
+def _cache_again_ms(executors: Sequence[Executor], finished: Sequence[Stage]) -> int:
+    """Return the longest time to compute all cached partitions again, by the longest tasks of any stage."""
+    partitions = sum(max(0, each.cached_partitions) for each in executors)
+    task_ms = max((each.run_ms / each.complete for each in finished if each.complete > 0), default=0.0)
+    return int(partitions * task_ms)
 
 
 def _rests(active: Sequence[StageNow], now_ms: int) -> dict[str, int]:
