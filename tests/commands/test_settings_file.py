@@ -48,7 +48,9 @@ def value_of(option: click.Option, chosen: random.Random) -> Any:
     if isinstance(kind, click.Choice):
         return chosen.choice([one for one in kind.choices if one != option.default])
     if isinstance(kind, click.types.IntParamType):
-        return max(getattr(kind, "min", None) or 0, 7) + chosen.randrange(90)
+        least = max(getattr(kind, "min", None) or 0, 7)
+        most = min(getattr(kind, "max", None) or least + 90, least + 90)
+        return chosen.choice([one for one in range(least, most + 1) if one != option.default])
     if isinstance(kind, click.types.FloatParamType):
         return 0.25
     return f"/a/b{chosen.randrange(9)}"
