@@ -94,7 +94,7 @@ def decision_of(
     views: Mapping[str, ApplicationView],
     bound_ms: Mapping[str, int],
 ) -> Decision:
-    """Return the record of a choice whose picks were given these order ids and groups.
+    """Return the record of a choice; its picks have these order ids and groups.
 
     ``bound_ms``: as in the observation with the tasks.
     """

@@ -202,7 +202,7 @@ def _leaves(name: str, predicted: Mapping[str, ExecutorCost]) -> tuple[int, str]
 
 
 def no_memory_for(executors: Sequence[Executor], leaving: Sequence[str]) -> set[str]:
-    """Return those, of executors that leave in this order, whose cached partitions find no memory elsewhere.
+    """Return the executors, of those that leave in this order, with cached partitions that fit nowhere else.
 
     Each of the others may have less room left than one partition needs. The last one needs none.
     """
