@@ -180,6 +180,7 @@ def test_bound_of_lost_work_that_is_not_known_takes_no_space():
     ("bound_ms", "text"),
     [
         ({"e1": 8000}, "1.5 s of work lost, at most 8 s in 95 of 100 drains, 9 s of overhead"),
+        ({"e1": 1500}, ", at most 1.5 s of work lost in 95 of 100 drains, 9 s of overhead"),
         ({}, "1.5 s of work lost, 9 s of overhead"),
     ],
 )

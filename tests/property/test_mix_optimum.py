@@ -339,7 +339,7 @@ def test_the_asks_have_in_them_what_the_claim_needs():
     assert sum(choice.unmet for choice in choices) >= 50
     refused = {task.why for choice in choices for task in choice.refused_tasks}
     assert {
-        "next", "loss-budget", "job-loss-budget", "user-loss-budget", "killed-lately", "map",
+        "next", "loss-budget", "job-loss-budget", "user-loss-budget", "job-budget", "killed-lately", "map",
         "already-ordered",
     } <= refused  # fmt: skip
 

@@ -163,16 +163,18 @@ class Mixing:
         return option._replace(lever=option.lever._replace(lost_ms=0, overhead_ms=0))
 
     def over(self, option: Option) -> Reason:
-        """Return whose budget does not allow an option (or its job gives no more)."""
+        """Return why an option is not allowed: a trial, a kill, a budget, or its job gives no more."""
         if self._on_trial([option]):
             return "on-trial"
-        if option.lever.kind not in CHARGED:
-            return "loss-budget"
+        if self._twice([option]):
+            return "killed-lately"
         queue, user, kind, amount = self._charge(option)
-        owner = self.left.exceeded([(queue, user, kind, amount)])
+        owner = self.left.exceeded([(queue, user, kind, amount)]) if kind in CHARGED else None
+        if owner is None:
+            return "job-budget"
         if owner == _name(self.case, option.job):
             return "job-loss-budget"
-        return "loss-budget" if owner in (None, queue) else "user-loss-budget"
+        return "loss-budget" if owner == queue else "user-loss-budget"
 
     def _twice(self, options: Iterable[Option]) -> bool:
         """Return whether another attempt of one of these tasks was killed already, or is by this choice."""
@@ -377,8 +379,6 @@ def _refused(case: Case, mixing: Mixing, shown: int) -> Iterator[RefusedTask]:
             continue
         told.add(option.attempt)
         why: Reason = "next" if mixing._allowed((option,)) else mixing.over(option)
-        if mixing._twice((option,)):
-            why = "killed-lately"
         name, task = _name(case, option.job), option.task
         yield RefusedTask(name, task.attempt, option.task_key, why, task.container, task.node)
         shown -= 1

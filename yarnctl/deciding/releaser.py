@@ -66,7 +66,7 @@ REASONS: dict[str, str] = {
     "unreachable": "the job's application master does not answer",
     "late": "the job's application master or driver has not answered in time; yarnctl continues to read it",
     "not-observed": "the job's tasks could not be observed in time",
-    "loss-budget": "the loss budget of its queue is used up, or too many of the job's tasks are leaving",
+    "loss-budget": "the loss budget of its queue is used up",
     "job-loss-budget": "the loss budget of its job is used up",
     "user-loss-budget": "the loss budget of its user is used up",
     "not-in-time": "would free its container too late",

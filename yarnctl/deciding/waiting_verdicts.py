@@ -129,8 +129,6 @@ def _mixed(planned: Planned, settings: Settings) -> dict[str, CauseCode]:
         place += 1
         if option.lever.kind == "wait":
             causes[option.attempt] = "ends-soon"
-        elif mixing._twice([option]):
-            causes[option.attempt] = "killed-lately"
         else:
             causes[option.attempt] = "too-small" if mixing._allowed((option,)) else mixing.over(option)
     causes.update((task.attempt, why) for task, _, why in mixing.offers.passed)

@@ -182,7 +182,7 @@ def test_a_job_gives_no_more_containers_than_may_leave_but_ends_by_themselves_ar
     tasks = [task("a1_0"), task("a2_0"), a_map("a3_0", 3, 1000)]
     choice = mixed(mix_case({"a": tasks}, 3, budget=1))
     assert told(choice) == "suspend a1_0 | wait a3_0 | 1 unmet"
-    assert reasons(choice) == {"a2_0": "loss-budget"}
+    assert reasons(choice) == {"a2_0": "job-budget"}
 
 
 def test_a_cheap_combination_that_a_budget_forbids_does_not_hide_another():

@@ -143,10 +143,14 @@ def _chosen(story: OrderStory) -> str:
     if isinstance(story.lever, msgspec.UnsetType):
         return f"job first by {job}; task first by {task}"
     lever = story.lever
-    most = f", at most {span(story.bound_ms)} in 95 of 100 drains" if story.bound_ms else ""
+    lost = f"{span(lever.lost_ms)} of work lost"
+    if story.bound_ms and story.bound_ms == lever.lost_ms:  # the application may be charged its bound
+        lost = f"at most {lost} in 95 of 100 drains"
+    elif story.bound_ms:
+        lost += f", at most {span(story.bound_ms)} in 95 of 100 drains"
     return (
         f"lever {lever.kind}, the cheapest available (predicted: container freed in {span(lever.free_in_ms)},"
-        f" {span(lever.lost_ms)} of work lost{most}, {span(lever.overhead_ms)} of overhead);"
+        f" {lost}, {span(lever.overhead_ms)} of overhead);"
         f" among equals job first by {job}, task first by {task}"
     )
 
