@@ -187,9 +187,11 @@ _SPARK = (
     click.option(
         "--fallback",
         metavar="URL",
-        help="With --plugin: folder for the blocks of a job suspended completely.",
+        help="With --plugin: folder for the blocks of a job suspended completely; not with localCheckpoint.",
     ),
-    click.option("--uses-pipe", is_flag=True, help="With --spark: the application calls rdd.pipe."),
+    click.option(
+        "--uses-pipe", is_flag=True, help="With --spark: tasks start programs (rdd.pipe, TRANSFORM)."
+    ),
     click.option(
         "--charge",
         type=click.Choice(["expected", "bound"]),

@@ -41,6 +41,8 @@ from yarnctl.deciding.reasons.outcomes import AttemptUnknown, ExecutorBusy, Fore
 from yarnctl.frameworks.spark import rest as spark_rest
 from yarnctl.frameworks.spark.again import TasksAgain
 from yarnctl.frameworks.spark.configuration import (
+    ATTEMPTS,
+    BLOCKS_MAX,
     CELEBORN_FALLBACK,
     DYNAMIC,
     DYNAMIC_MIN,
@@ -115,6 +117,27 @@ JUDGED = [
      SettingForbidsDrain("spark.executor.decommission.signal", "PWR", "TERM")),
     (("yarnctl-drain:signal",), {**BY_SIGNAL, "spark.executor.extraJavaOptions": "-ea -Xrs"}, "4.0.1",
      SettingForbidsDrain("spark.executor.extraJavaOptions", "-ea -Xrs", "no -Xrs")),
+    (("yarnctl-drain:signal",), {**BY_SIGNAL, "spark.executor.decommission.signal": "term"}, "4.0.1",
+     SettingForbidsDrain("spark.executor.decommission.signal", "term", "TERM")),
+    (("yarnctl-drain:signal",), {**BY_SIGNAL, "spark.decommission.enabled": "TRUE"}, "4.0.1",
+     Drainable("signal", 1)),
+    *[
+        (("yarnctl-drain:signal",), {**BY_SIGNAL, name: value}, "4.0.1",
+         SettingForbidsDrain(name, value, "no -Xrs"))
+        for name, value in [
+            ("spark.executor.extraJavaOptions", "*********(redacted)"),
+            ("spark.executor.extraJavaOptions", '-ea "-Xrs"'),
+            ("spark.executor.defaultJavaOptions", "-XX:+ReduceSignalUsage"),
+            ("spark.executorEnv.JAVA_TOOL_OPTIONS", "-Xrs"),
+        ]
+    ],
+    (("yarnctl-drain:plugin",), {**BY_PLUGIN, BLOCKS_MAX: "10g"}, "4.0.1",
+     SettingForbidsDrain(BLOCKS_MAX, "10g", "no limit, because blocks that exceed it are lost")),
+    (("yarnctl-drain:plugin",), {**BY_PLUGIN, BLOCKS_MAX: "10g", FALLBACK: "hdfs:///f/"}, "4.0.1",
+     Drainable("plugin", 0, traits=FALLS_BACK)),
+    (("yarnctl-drain:plugin",), {**BY_PLUGIN, ATTEMPTS: "3"}, "4.0.1",
+     SettingForbidsDrain(ATTEMPTS, "3", "at least 4, because a drain can repeat a stage")),
+    (("yarnctl-drain:plugin",), {**BY_PLUGIN, ATTEMPTS: "10"}, "4.0.1", Drainable("plugin", 1)),
     (("yarnctl-drain:plugin",), {**BY_PLUGIN, PLUGINS: "a.B"}, "4.0.1",
      SettingForbidsDrain(PLUGINS, "a.B", PLUGIN)),
     (("yarnctl-drain:plugin",), {**BY_PLUGIN, REQUESTS_OWNER: "eve"}, "4.0.1",
@@ -524,6 +547,7 @@ class Driver:
     def answer(self, path: str, query: Mapping[str, str]) -> Reply | None:
         below = path.removeprefix(f"applications/{SPARK}/")
         self.read.append(below)
+        below = re.sub(r"(stages/[0-9]+)/[0-9]+", r"\1/0", below)
         if match := re.fullmatch(r"stages/(\d+)/0", below):
             return self._stage(int(match[1]), details=query.get("details", "true") == "true")
         found = {
@@ -755,6 +779,32 @@ def test_while_some_leave_no_other_is_a_candidate(fake):
     assert any(each.checkpointable for each in observed(port).values())
     port.perform(drain())
     assert not any(each.checkpointable for each in observed(port, "o-1").values())
+
+
+def test_an_executor_that_has_not_left_by_its_order_does_not_count_as_one_that_stays(fake):
+    """Spark takes no order back: of the other two one stays, and the first is no candidate."""
+    Driver(fake)
+    port = looking(fake, levers=True)
+    observed(port)
+    port.perform(drain("3"))
+    assert {name[-1]: each.checkpointable for name, each in observed(port).items()} == {"1": True, "2": False}
+
+
+def test_an_executor_with_an_idle_order_that_had_a_task_again_stays_a_candidate(plugged):
+    port = looking(plugged.fake, levers=True)
+    observed(port)
+    port.perform(msgspec.structs.replace(drain("3"), idle=True))
+    assert {name[-1] for name in observed(port)} == {"1", "2", "3", "4"}
+
+
+@pytest.mark.parametrize(("attempt", "shown"), [(0, 3), (1, 3), (2, 0)])
+def test_a_stage_that_was_repeated_twice_is_left_alone(fake, attempt, shown):
+    """Spark ends a job at the fourth attempt at a stage, and each order in a reduce stage may use one."""
+    driver = Driver(fake)
+    driver.stages = [{"stageId": 1, "attemptId": attempt, "status": "ACTIVE", "numTasks": 40,
+                      "shuffleReadBytes": 9, "numCompleteTasks": 4}]  # fmt: skip
+    driver.spans_ms = [4000.0, 4000.0, 6000.0]
+    assert len(observed(looking(fake, levers=True))) == shown
 
 
 @pytest.mark.parametrize(

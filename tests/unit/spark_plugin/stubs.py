@@ -249,6 +249,10 @@ public final class Play {
     context.conf.held.put("spark.yarnctl.gap", gapMs);
     var other = new org.apache.spark.SparkContext(); // a Spark without listeners: nothing is harmed
     other.conf.held.put("spark.yarnctl.requests", "/yarnctl/requests");
+    var odd = new org.apache.spark.SparkContext(); // a number to Spark, which trims it: nothing is harmed
+    odd.conf.held.put("spark.yarnctl.requests", "/yarnctl/requests");
+    odd.conf.held.put("spark.executor.instances", "4 ");
+    new Leave.Driver().init(odd, null);
     var driver = new Leave.Driver();
     driver.init(other, null);
     driver.shutdown();

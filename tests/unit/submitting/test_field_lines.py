@@ -119,7 +119,7 @@ SPARK = {
     "spark2-shell --master yarn": ["!spark2-shell", "cannot decommission"],
     "pyspark --master yarn --num-executors 2": ["pyspark --conf", DRAIN, "--num-executors 2"],
     "pyspark3 --master yarn": ["pyspark3 --conf", DRAIN],
-    "sparkR --master yarn --executor-memory 2g": ["sparkR --conf", DRAIN, "--executor-memory 2g"],
+    "sparkR --master yarn --executor-memory 2g": ["!sparkR", "processes of R", "use --route plugin"],
     "run-example --master yarn SparkPi 100": ["run-example --conf", DRAIN, "SparkPi 100"],
     "./bin/run-example --master=yarn --deploy-mode=cluster ml.KMeansExample": ["run-example --conf", DRAIN],
     "/opt/spark/sbin/start-thriftserver.sh --master yarn --hiveconf hive.server2.thrift.port=1": [

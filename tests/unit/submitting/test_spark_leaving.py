@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +13,7 @@ from yarnctl.errors import BadInput
 from yarnctl.frameworks.spark.configuration import route_of
 from yarnctl.frameworks.spark.leaving_options import TRAP_FILE, Leaving, default_lines
 from yarnctl.frameworks.spark.submission import SparkWords
-from yarnctl.frameworks.spark.wrapping import defaults_in, version_in, wrap
+from yarnctl.frameworks.spark.wrapping import defaults_in, installed, version_in, wrap
 from yarnctl.hadoop.wire.tags import charges_bound, drain_tags, min_executors_of
 
 PLUGIN = Leaving("plugin", "/opt/leave.jar")
@@ -89,6 +90,8 @@ REFUSED = [
     ("--master yarn", Leaving(uses_pipe=True), "4.0.1", "--uses-pipe"),
     ("--master yarn", Leaving(fallback="hdfs:///f"), "4.0.1", "--fallback"),
     ("--master yarn", Leaving("plugin"), "4.0.1", "--route, --plugin"),
+    ("--master yarn --conf spark.storage.decommission.shuffleBlocks.maxDiskSize=1g", SIGNAL, "4.0.1",
+     "shuffleBlocks.maxDiskSize=1g"),
     ("--master yarn --conf spark.yarn.tags=yarnctl-drain:signal", SIGNAL, "4.0.1", "spark.yarn.tags"),
     ("--master yarn --conf spark.yarn.tags=a,b,c,d,e,f,g,h,i,j", SIGNAL, "4.0.1", "spark.yarn.tags"),
 ]  # fmt: skip
@@ -114,6 +117,45 @@ def test_the_same_in_a_file_of_defaults_is_refused_too():
     with pytest.raises(BadInput, match="defaultJavaOptions"):
         wrapped("spark-submit app.py", defaults=defaults)
     assert wrapped("spark-submit app.py", PLUGIN, defaults).settings()["spark.yarn.tags"].startswith("t,")
+
+
+PROPERTIES = [
+    ("a 1\n a = 2\n\ta:3  ", {"a": "3"}),
+    ("spark.jars /a.jar,\\\n   /b.jar\nx y", {"spark.jars": "/a.jar,/b.jar", "x": "y"}),
+    ("a b\\\\\nc d", {"a": "b\\", "c": "d"}),
+    ("a hdfs\\://n/x\\u0041\\tb", {"a": "hdfs://n/xA\tb"}),
+    ("! a b\r# c d\r\ne f", {"e": "f"}),
+    ("a\\ b c", {"a b": "c"}),
+    ("a b\\", {"a": "b"}),
+]
+
+
+@pytest.mark.parametrize(("text", "found"), PROPERTIES)
+def test_a_file_of_settings_is_read_as_java_reads_it(text: str, found: dict[str, str]):
+    assert defaults_in(text) == found
+
+
+def test_settings_of_a_folder_named_in_front_and_of_both_files_count(tmp_path: Path):
+    (tmp_path / "spark-defaults.conf").write_text("spark.jars a.jar\nspark.yarn.tags x\n")
+    (tmp_path / "own").write_text("spark.jars b.jar\n")
+    for words, found in [
+        ("", {"spark.jars": "a.jar", "spark.yarn.tags": "x"}),
+        (f"--properties-file {tmp_path}/own", {"spark.jars": "b.jar"}),
+        (f"--properties-file {tmp_path}/own --load-spark-defaults",
+         {"spark.jars": "b.jar", "spark.yarn.tags": "x"}),
+    ]:  # fmt: skip
+        line = f"env SPARK_CONF_DIR={tmp_path} spark-submit {words} a.py"
+        assert installed(SparkWords(shlex.split(line)))[0] == found
+
+
+def test_examples_cannot_have_the_plugins_jar_and_r_no_signal():
+    with pytest.raises(BadInput, match="run-example"):
+        wrapped("run-example --master yarn SparkPi 10", PLUGIN)
+    assert wrapped("run-example --master yarn SparkPi 10").settings()["spark.yarn.tags"]
+    for line in ("sparkR --master yarn", "spark-submit --master yarn a.R"):
+        with pytest.raises(BadInput, match="processes of R"):
+            wrapped(line)
+        assert wrapped(line, PLUGIN).settings()["spark.plugins"] == "yarnctl.Leave"
 
 
 HEARTBEAT = "spark.yarn.scheduler.heartbeat.interval-ms"

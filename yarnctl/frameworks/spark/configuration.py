@@ -25,6 +25,10 @@ FORCE_KILL = "spark.executor.decommission.forceKillTimeout"
 """Spark kills an executor that has not left by then, with its tasks; not set by default. No other setting of
 Spark 3.2 to 4.1 does so: ``spark.executor.decommission.killInterval`` only announces a kill from outside."""
 FALLBACK = "spark.storage.decommission.fallbackStorage.path"
+BLOCKS_MAX = "spark.storage.decommission.shuffleBlocks.maxDiskSize"
+"""Executors whose shuffle blocks reach this size take none of others: without a fallback those are lost."""
+ATTEMPTS, ATTEMPTS_OF_SPARK = "spark.stage.maxConsecutiveAttempts", 4
+"""Spark ends a job whose stage did not find blocks at so many attempts."""
 SHUFFLE_SERVICE = "spark.shuffle.service.enabled"
 PLUGINS = "spark.plugins"
 REQUESTS, REQUESTS_OWNER = "spark.yarnctl.requests", "spark.yarnctl.requests.owner"
@@ -47,8 +51,15 @@ HEARTBEAT, HEARTBEAT_MS = "spark.yarn.scheduler.heartbeat.interval-ms", "1000"
 """The master returns containers of removed executors with its next heartbeat (Spark: each 3 s)."""
 REQUIRED_BY_SIGNAL: Mapping[str, str] = {SIGNAL: "TERM", SHELL_FILE: f"./{TRAP}"}
 
-_JAVA_OPTIONS = ("spark.executor.extraJavaOptions", "spark.executor.defaultJavaOptions")
-_NO_SIGNALS = re.compile(r"(?<!\S)-Xrs(?!\S)")
+_JAVA_OPTIONS = (
+    "spark.executor.extraJavaOptions",
+    "spark.executor.defaultJavaOptions",
+    "spark.executorEnv.JAVA_TOOL_OPTIONS",
+    "spark.executorEnv.JDK_JAVA_OPTIONS",
+    "spark.executorEnv._JAVA_OPTIONS",
+)
+_NO_SIGNALS = re.compile(r"""(?<!\S)["']?-(Xrs|XX:\+ReduceSignalUsage)["']?(?!\S)|\(redacted\)""")
+"""Spark redacts a whole value that has a password: it may have ``-Xrs``, too."""
 _VERSION = re.compile(r"([0-9]{1,3})\.([0-9]{1,4})")
 
 
@@ -59,8 +70,13 @@ def version_of(text: str) -> tuple[int, int]:
 
 
 def no_signal_options(settings: Mapping[str, str]) -> list[str]:
-    """Return the settings that give executors ``-Xrs``: then no handler of a signal can be registered."""
+    """Return the settings that give, or may give, executors ``-Xrs``: it forbids handlers of signals."""
     return [name for name in _JAVA_OPTIONS if _NO_SIGNALS.search(settings.get(name, ""))]
+
+
+def is_as_needed(found: str, needed: str) -> bool:
+    """Return whether a setting has a value, as Spark reads it: ``true`` in any case, others as they are."""
+    return (found.strip().lower() if needed == "true" else found.strip()) == needed
 
 
 def route_of(tags: Sequence[str]) -> Route | None:

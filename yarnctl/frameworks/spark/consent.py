@@ -13,6 +13,10 @@ from yarnctl.deciding.reasons.eligibility import (
     SparkTooOld,
 )
 from yarnctl.frameworks.spark.configuration import (
+    ATTEMPTS,
+    ATTEMPTS_OF_SPARK,
+    BLOCKS_MAX,
+    FALLBACK,
     FILES,
     FORCE_KILL,
     LEAST_VERSION,
@@ -25,6 +29,7 @@ from yarnctl.frameworks.spark.configuration import (
     TRAP,
     BlockPlaces,
     dynamic_minimum,
+    is_as_needed,
     leaves_whole,
     no_signal_options,
     places_in,
@@ -55,11 +60,18 @@ def judge(
     needed = {**REQUIRED, **(REQUIRED_BY_SIGNAL if route == "signal" else by_plugin)}
     for name, value in needed.items():
         found = settings.get(name, "")
-        if found.strip().lower() != value.lower():
+        if not is_as_needed(found, value):
             return SettingForbidsDrain(name, found[:SHOWN_MAX], value)
     if FORCE_KILL in settings:
         needed_here = "no limit, because Spark kills an executor that reaches it"
         return SettingForbidsDrain(FORCE_KILL, settings[FORCE_KILL][:SHOWN_MAX], needed_here)
+    if BLOCKS_MAX in settings and not settings.get(FALLBACK):
+        needed_here = "no limit, because blocks that exceed it are lost"
+        return SettingForbidsDrain(BLOCKS_MAX, settings[BLOCKS_MAX][:SHOWN_MAX], needed_here)
+    attempts = settings.get(ATTEMPTS, "").strip()
+    if attempts and not (attempts.isdecimal() and int(attempts[:9]) >= ATTEMPTS_OF_SPARK):
+        needed_here = f"at least {ATTEMPTS_OF_SPARK}, because a drain can repeat a stage"
+        return SettingForbidsDrain(ATTEMPTS, attempts[:SHOWN_MAX], needed_here)
     if route == "signal" and (odd := no_signal_options(settings)):
         return SettingForbidsDrain(odd[0], settings[odd[0]][:SHOWN_MAX], "no -Xrs")
     if route == "signal" and not ships_trap(settings):

@@ -2,7 +2,7 @@
 
 An executor is shown only if YARN's own list has its container. The submitter's number of executors stays:
 those that would take longest to leave. While executors of an application are leaving, no other is a
-candidate.
+candidate. One that has not left by its order is shown no more: it takes no block and no task.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from yarnctl.attach.orders.connected import Removal, RemoveReason, TrackedOrder
 from yarnctl.deciding.model import TaskView
 from yarnctl.frameworks.framework import Parts, observed
 from yarnctl.frameworks.spark.again import TasksAgain
+from yarnctl.frameworks.spark.configuration import ATTEMPTS_OF_SPARK
 from yarnctl.frameworks.spark.consent import CHARGES_BOUND, LEAVES_IDLE, places_of
 from yarnctl.frameworks.spark.cost import CostTerms, DriverLook, ExecutorCost, StageNow, costs
 from yarnctl.frameworks.spark.driver import SparkDriver
@@ -26,6 +27,8 @@ from yarnctl.frameworks.spark.rest import ActiveJob, Executor, PluginAnswer, Sta
 from yarnctl.hadoop.proxied import Absent
 
 ACTIVE_MAX, WRITTEN_MAX = 4, 16  # Stages that are read; with more active ones it is left alone
+ATTEMPT_MAX = ATTEMPTS_OF_SPARK - 3
+"""The last attempt at a stage, from 0, that an order may repeat: two are left for faults of others."""
 ROWS_MAX = 10_000  # An application with more active executors, or more running tasks, is left alone
 
 ID_DIGITS_MAX = 9
@@ -58,6 +61,7 @@ class ExecutorObserver:
         self._guard, self._clock = parts.connection.guard, parts.connection.clock
         self._written: dict[str, dict[tuple[int, int], Stage]] = {}
         self._again: dict[str, TasksAgain] = {}
+        self._ordered: dict[str, set[str]] = {}  # application -> containers that a drain was accepted for
         settings = parts.connection.settings
         self._terms = CostTerms(
             settings.spark_move_bytes_per_ms,
@@ -81,6 +85,10 @@ class ExecutorObserver:
     def _seen(self, application: str, held: Held, look: ReadAnswer[DriverLook]) -> Victim:
         self._written[application] = {(each.stage, each.attempt): each for each in look.value.written}
         return self._victim(application, held, look.value)
+
+    def note_order(self, application: str, container: str) -> None:
+        """Note that the executor in a container leaves for good: Spark takes no order back."""
+        self._ordered.setdefault(application, set()).add(container)
 
     def at_order(self, application: str) -> tuple[Executor, ...] | Absent | Problem:
         """Return a driver's executors as an order needs them: read anew."""
@@ -140,6 +148,11 @@ class ExecutorObserver:
         return found
 
     def _victim(self, application: str, held: Held, look: DriverLook) -> Victim:
+        self._ordered = {name: each for name, each in self._ordered.items() if name in self._reader.allowed}
+        if not self._parts.are_leaving(application):
+            ordered = self._ordered.get(application, ())
+            there = tuple(each for each in look.executors if each.container not in ordered)
+            look = look._replace(executors=there)
         predicted = self._predicted(application, look, self._clock())
         shown = {
             each.executor: each
@@ -207,6 +220,10 @@ def look_at(driver: SparkDriver, known: Mapping[tuple[int, int], Stage]) -> Driv
     active = [each for each in stages if each.status == "ACTIVE"]
     if len(active) > ACTIVE_MAX:
         return Absent(f"{len(active)} stages are active, at most {ACTIVE_MAX} are supported")
+    if again := [each for each in active if each.attempt > ATTEMPT_MAX]:
+        return Absent(
+            f"stage {again[0].stage} was repeated {again[0].attempt} times; Spark ends such jobs soon"
+        )
     if sum(each.is_active for each in executors) > ROWS_MAX:
         return Absent(f"more than {ROWS_MAX} executors are active")
     shown = [_stage_now(driver, each) for each in active]

@@ -160,9 +160,9 @@ class ExecutorOrders:
         """Order an executor to leave, once."""
         assert isinstance(action, Drain), "the reader's verbs name no other"
         if self._written.get((action.application, action.idle is True)) == action.decision:
-            tracked.released_at_ms = (
-                self._connection.clock()
-            )  # the order names its mates: it leaves with them
+            # The order names its mates: it leaves with them
+            tracked.released_at_ms = self._connection.clock()
+            self._note(action, tracked)
             return Accepted()
         rows = self._executors.at_order(tracked.application)
         if isinstance(rows, Absent | Problem):
@@ -188,7 +188,14 @@ class ExecutorOrders:
             raise
         if not isinstance(outcome, Accepted):
             tracked.released_at_ms = 0
+        else:
+            self._note(action, tracked)
         return outcome
+
+    def _note(self, drain: Drain, tracked: TrackedOrder) -> None:
+        """Note an executor that leaves for good; the plugin skips an idle one that has got a task."""
+        if drain.idle is not True:
+            self._executors.note_order(tracked.application, tracked.container)
 
     def _order_plugin(self, drain: Drain, active: int) -> Outcome:
         """Order the plugin to let executors leave; ``active``: their number before, is recorded first."""

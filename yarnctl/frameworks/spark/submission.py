@@ -140,6 +140,11 @@ class SparkWords:
         kept = [each for each in self.options if each.option not in options]
         return [*self._program, *ours, *kept_words(kept, more), *self._rest]
 
+    def variables(self) -> dict[str, str]:
+        """Return the environment's variables that the words in front set."""
+        pairs = (word.partition("=") for word in self._program[:-1])
+        return {name: value for name, equals, value in pairs if equals}
+
     def value_of(self, option: str) -> str | None:
         """Return the value of an option, the last one given; None: not given."""
         return next((each.value for each in reversed(self.options) if each.option == option), None)

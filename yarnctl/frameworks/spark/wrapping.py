@@ -17,6 +17,8 @@ from pathlib import Path, PurePath
 from yarnctl.errors import BadInput
 from yarnctl.frameworks.command_words import typed_for
 from yarnctl.frameworks.spark.configuration import (
+    BLOCKS_MAX,
+    FALLBACK,
     FILES,
     FORCE_KILL,
     HEARTBEAT,
@@ -28,6 +30,7 @@ from yarnctl.frameworks.spark.configuration import (
     SHUFFLE_SERVICE,
     SIGNAL,
     TRAP,
+    is_as_needed,
     no_signal_options,
     version_of,
 )
@@ -35,6 +38,7 @@ from yarnctl.frameworks.spark.leaving_options import (
     JARS,
     SHIPPED_JARS,
     TRAP_FILE,
+    USE_PLUGIN,
     Leaving,
     refuse_options,
     settings_for,
@@ -67,6 +71,7 @@ def wrap(
     if not version and named is not None and int(named[0]) < LEAST_VERSION[0]:
         raise BadInput(words.name, f"Spark {named[0]} cannot decommission executors", "use 3.2 or newer")
     refuse_where(own, words)
+    refuse_words(words, leaving)
     refuse_settings(own, leaving, lambda name: typed_for(words.options, name))
     more = {name: value for name, value in settings_for(leaving).items() if own.get(name) != value}
     if leaving.route == "plugin" and own.get(PLUGINS):
@@ -133,16 +138,28 @@ def refuse_where(own: Mapping[str, str], spark_words: SparkWords) -> None:
         )
 
 
+def refuse_words(words: SparkWords, leaving: Leaving) -> None:
+    """Raise BadInput for a program that the route would harm."""
+    if leaving.route == "signal" and re.search(r"^sparkR|\.[rR]$", words.application or words.name):
+        raise BadInput(words.application or words.name, "the signal would end the processes of R", USE_PLUGIN)
+    if leaving.route == "plugin" and words.name == "run-example" and not leaving.site_has_jar:
+        remedy = "use spark-submit --jars, or --route signal"
+        raise BadInput(words.name, "replaces the plugin's jar by jars of its own", remedy)
+
+
 def refuse_settings(own: Mapping[str, str], leaving: Leaving, shown: Callable[[str], str]) -> None:
     """Raise BadInput for a user's setting that prevents decommissioning, or would lose work."""
     for name, value in settings_for(leaving).items():
         typed = own.get(name)
-        if typed is None or name == PLUGINS or typed.strip().lower() == value.lower():
+        if typed is None or name == PLUGINS or is_as_needed(typed, value):
             continue
         raise BadInput(shown(name), f"decommissioning requires {value}", _remedy_for(name))
     if FORCE_KILL in own:
         problem = "Spark kills executors, with their tasks, after this time"
         raise BadInput(shown(FORCE_KILL), problem, f"remove {FORCE_KILL}, or {UNWRAPPED}")
+    if BLOCKS_MAX in own and not (leaving.fallback or own.get(FALLBACK)):
+        problem = "blocks that exceed this size are lost"
+        raise BadInput(shown(BLOCKS_MAX), problem, f"remove {BLOCKS_MAX}, or {UNWRAPPED}")
     if leaving.route == "signal":
         for name in no_signal_options(own):
             remedy = "remove -Xrs, or use --route plugin --plugin JAR"
@@ -162,28 +179,35 @@ def _listed(own: str, more: str) -> str:
 
 
 _CORE = re.compile(r"spark-core_[0-9.]+-([0-9][0-9A-Za-z.-]*)\.jar")
-_DEFAULT = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
+_DEFAULT = re.compile(r"((?:\\.|[^\\ \t\f=:])+)[ \t\f]*[ \t\f=:][ \t\f]*(.*)")
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))")
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def installed(words: SparkWords) -> tuple[dict[str, str], str]:
     """Return the settings of a command's defaults file, and the version of its Spark ("": unknown).
 
-    Spark's folder is SPARK_HOME, else the program's. A file that is not found has no settings.
+    Spark's folder is SPARK_HOME, else the program's. A file that is not found has no settings. Words in
+    front of the command may set variables (``env SPARK_CONF_DIR=/etc/spark spark-submit``).
     """
     home: Path | None = None
-    if named := os.environ.get("SPARK_HOME"):
+    in_front = words.variables()
+    if named := in_front.get("SPARK_HOME") or os.environ.get("SPARK_HOME"):
         home = Path(named)
     elif program := shutil.which(words.program):
         home = Path(program).resolve().parent.parent
     version = version_in(home) if home else ""
     file = words.value_of("--properties-file")
-    if file is not None:
-        return defaults_in(_text(Path(file), "--properties-file")), version
-    folder = os.environ.get("SPARK_CONF_DIR") or (home / "conf" if home else None)
+    found: dict[str, str] = {}
+    set_to = in_front.get("SPARK_CONF_DIR") or os.environ.get("SPARK_CONF_DIR")
+    folder = set_to or (home / "conf" if home else None)
     path = Path(folder) / "spark-defaults.conf" if folder else None
-    if path is None or not path.is_file():
-        return {}, version
-    return defaults_in(_text(path, "spark-defaults.conf")), version
+    is_read = file is None or any(each.option == "--load-spark-defaults" for each in words.options)
+    if is_read and path is not None and path.is_file():
+        found = defaults_in(_text(path, "spark-defaults.conf"))
+    if file is not None:
+        found |= defaults_in(_text(Path(file), "--properties-file"))
+    return found, version
 
 
 def _text(path: Path, option: str) -> str:
@@ -201,10 +225,21 @@ def version_in(home: Path) -> str:
 
 
 def defaults_in(text: str) -> dict[str, str]:
-    """Return the settings in the text of a spark-defaults.conf: a name and a value on each line."""
+    """Return the settings in the text of a spark-defaults.conf, read as java.util.Properties reads it."""
     found = {}
-    for line in text.splitlines():
-        match = _DEFAULT.fullmatch(line.strip())
-        if match is not None and not line.lstrip().startswith("#"):
-            found[match[1]] = match[2].strip()
+    lines = iter(re.split("\r\n|\r|\n", text))
+    for line in lines:
+        line = line.strip()
+        if line.startswith(("#", "!")):
+            continue
+        while re.search(r"(?<!\\)(?:\\\\)*\\$", line):
+            line = line[:-1] + next(lines, "").strip()
+        if match := _DEFAULT.fullmatch(line):
+            found[_unescaped(match[1])] = _unescaped(match[2]).strip()
     return found
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(
+        lambda each: chr(int(each[1], 16)) if each[1] else _ESCAPED.get(each[2], each[2]), text
+    )

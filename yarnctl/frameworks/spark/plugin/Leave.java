@@ -86,7 +86,12 @@ public final class Leave implements SparkPlugin {
     public Map<String, String> init(SparkContext context, PluginContext plugin) {
       String root = context.getConf().get(ROOT, "");
       if ("yarn".equals(context.master()) && !root.isEmpty()) {
-        orders = new Orders(context, root);
+        try {
+          orders = new Orders(context, root);
+        } catch (RuntimeException odd) {
+          // A setting that only Spark understands must not end the driver: no order is read then.
+          return Collections.emptyMap();
+        }
         listen(context);
         reader = new Thread(orders, "yarnctl-leave");
         reader.setDaemon(true);
