@@ -41,6 +41,7 @@ from yarnctl.deciding.reasons.outcomes import AttemptUnknown, ExecutorBusy, Fore
 from yarnctl.frameworks.spark import rest as spark_rest
 from yarnctl.frameworks.spark.again import TasksAgain
 from yarnctl.frameworks.spark.configuration import (
+    ARCHIVES,
     ATTEMPTS,
     BLOCKS_MAX,
     CELEBORN_FALLBACK,
@@ -131,6 +132,11 @@ JUDGED = [
             ("spark.executorEnv.JAVA_TOOL_OPTIONS", "-Xrs"),
         ]
     ],
+    (("yarnctl-drain:signal",), {**BY_SIGNAL, ARCHIVES: "file:/s/sparkr.zip#sparkr"}, "4.0.1",
+     SettingForbidsDrain(ARCHIVES, "file:/s/sparkr.zip#sparkr",
+                         "no package of R, because the signal ends its processes")),
+    (("yarnctl-drain:plugin",), {**BY_PLUGIN, ARCHIVES: "file:/s/sparkr.zip#sparkr"}, "4.0.1",
+     Drainable("plugin", 1)),
     (("yarnctl-drain:plugin",), {**BY_PLUGIN, BLOCKS_MAX: "10g"}, "4.0.1",
      SettingForbidsDrain(BLOCKS_MAX, "10g", "no limit, because blocks that exceed it are lost")),
     (("yarnctl-drain:plugin",), {**BY_PLUGIN, BLOCKS_MAX: "10g", FALLBACK: "hdfs:///f/"}, "4.0.1",

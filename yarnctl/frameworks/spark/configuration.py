@@ -21,6 +21,8 @@ MOVES_CACHE = "spark.storage.decommission.rddBlocks.enabled"
 MOVES_EVERY = "spark.storage.decommission.replicationReattemptInterval"
 SIGNAL = "spark.executor.decommission.signal"
 SHELL_FILE, FILES = "spark.executorEnv.BASH_ENV", "spark.yarn.dist.files"
+ARCHIVES, OF_R = "spark.yarn.dist.archives", "#sparkr"
+"""Spark ships its package for R under this name (SparkSubmit); R's processes are in a container's group."""
 FORCE_KILL = "spark.executor.decommission.forceKillTimeout"
 """Spark kills an executor that has not left by then, with its tasks; not set by default. No other setting of
 Spark 3.2 to 4.1 does so: ``spark.executor.decommission.killInterval`` only announces a kill from outside."""

@@ -13,6 +13,7 @@ from yarnctl.deciding.reasons.eligibility import (
     SparkTooOld,
 )
 from yarnctl.frameworks.spark.configuration import (
+    ARCHIVES,
     ATTEMPTS,
     ATTEMPTS_OF_SPARK,
     BLOCKS_MAX,
@@ -20,6 +21,7 @@ from yarnctl.frameworks.spark.configuration import (
     FILES,
     FORCE_KILL,
     LEAST_VERSION,
+    OF_R,
     PLUGIN,
     PLUGINS,
     REQUESTS,
@@ -28,6 +30,7 @@ from yarnctl.frameworks.spark.configuration import (
     REQUIRED_BY_SIGNAL,
     TRAP,
     BlockPlaces,
+    Route,
     dynamic_minimum,
     is_as_needed,
     leaves_whole,
@@ -62,18 +65,8 @@ def judge(
         found = settings.get(name, "")
         if not is_as_needed(found, value):
             return SettingForbidsDrain(name, found[:SHOWN_MAX], value)
-    if FORCE_KILL in settings:
-        needed_here = "no limit, because Spark kills an executor that reaches it"
-        return SettingForbidsDrain(FORCE_KILL, settings[FORCE_KILL][:SHOWN_MAX], needed_here)
-    if BLOCKS_MAX in settings and not settings.get(FALLBACK):
-        needed_here = "no limit, because blocks that exceed it are lost"
-        return SettingForbidsDrain(BLOCKS_MAX, settings[BLOCKS_MAX][:SHOWN_MAX], needed_here)
-    attempts = settings.get(ATTEMPTS, "").strip()
-    if attempts and not (attempts.isdecimal() and int(attempts[:9]) >= ATTEMPTS_OF_SPARK):
-        needed_here = f"at least {ATTEMPTS_OF_SPARK}, because a drain can repeat a stage"
-        return SettingForbidsDrain(ATTEMPTS, attempts[:SHOWN_MAX], needed_here)
-    if route == "signal" and (odd := no_signal_options(settings)):
-        return SettingForbidsDrain(odd[0], settings[odd[0]][:SHOWN_MAX], "no -Xrs")
+    if lossy := _setting_that_loses(settings, route):
+        return lossy
     if route == "signal" and not ships_trap(settings):
         return SettingForbidsDrain(FILES, settings.get(FILES, "")[:SHOWN_MAX], f"{TRAP} among them")
     if route == "plugin" and PLUGIN not in settings.get(PLUGINS, "").split(","):
@@ -88,6 +81,26 @@ def judge(
         keep = max(keep, minimum)
     keep = 0 if keep == 1 and not minimum and leaves_whole(settings, route) else keep
     return Drainable(route, keep, traits=frozenset(traits))
+
+
+def _setting_that_loses(settings: Mapping[str, str], route: Route) -> SettingForbidsDrain | None:
+    """Return the setting with which a drain loses work, or ends tasks or the job."""
+    if FORCE_KILL in settings:
+        needed_here = "no limit, because Spark kills an executor that reaches it"
+        return SettingForbidsDrain(FORCE_KILL, settings[FORCE_KILL][:SHOWN_MAX], needed_here)
+    if BLOCKS_MAX in settings and not settings.get(FALLBACK):
+        needed_here = "no limit, because blocks that exceed it are lost"
+        return SettingForbidsDrain(BLOCKS_MAX, settings[BLOCKS_MAX][:SHOWN_MAX], needed_here)
+    attempts = settings.get(ATTEMPTS, "").strip()
+    if attempts and not (attempts.isdecimal() and int(attempts[:9]) >= ATTEMPTS_OF_SPARK):
+        needed_here = f"at least {ATTEMPTS_OF_SPARK}, because a drain can repeat a stage"
+        return SettingForbidsDrain(ATTEMPTS, attempts[:SHOWN_MAX], needed_here)
+    if route == "signal" and (odd := no_signal_options(settings)):
+        return SettingForbidsDrain(odd[0], settings[odd[0]][:SHOWN_MAX], "no -Xrs")
+    if route == "signal" and OF_R in settings.get(ARCHIVES, ""):
+        needed_here = "no package of R, because the signal ends its processes"
+        return SettingForbidsDrain(ARCHIVES, settings[ARCHIVES][:SHOWN_MAX], needed_here)
+    return None
 
 
 def places_of(drainable: Drainable) -> BlockPlaces:
