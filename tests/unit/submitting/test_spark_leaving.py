@@ -152,7 +152,7 @@ def test_examples_cannot_have_the_plugins_jar_and_r_no_signal():
     with pytest.raises(BadInput, match="run-example"):
         wrapped("run-example --master yarn SparkPi 10", PLUGIN)
     assert wrapped("run-example --master yarn SparkPi 10").settings()["spark.yarn.tags"]
-    for line in ("sparkR --master yarn", "spark-submit --master yarn a.R"):
+    for line in ("sparkR --master yarn", "sparkR --master yarn a", "spark-submit --master yarn a.R"):
         with pytest.raises(BadInput, match="processes of R"):
             wrapped(line)
         assert wrapped(line, PLUGIN).settings()["spark.plugins"] == "yarnctl.Leave"

@@ -140,8 +140,9 @@ def refuse_where(own: Mapping[str, str], spark_words: SparkWords) -> None:
 
 def refuse_words(words: SparkWords, leaving: Leaving) -> None:
     """Raise BadInput for a program that the route would harm."""
-    if leaving.route == "signal" and re.search(r"^sparkR|\.[rR]$", words.application or words.name):
-        raise BadInput(words.application or words.name, "the signal would end the processes of R", USE_PLUGIN)
+    typed = f"{words.name} {words.application}".rstrip()
+    if leaving.route == "signal" and re.search(r"^sparkR|\.[rR]$", typed):
+        raise BadInput(typed, "the signal would end the processes of R", USE_PLUGIN)
     if leaving.route == "plugin" and words.name == "run-example" and not leaving.site_has_jar:
         remedy = "use spark-submit --jars, or --route signal"
         raise BadInput(words.name, "replaces the plugin's jar by jars of its own", remedy)
